@@ -1,0 +1,171 @@
+"""Fold the rows of one key into one number. Every state merges, in any order, to the same bits."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Groups = npt.NDArray[np.intp]
+States = dict[str, npt.NDArray[Any]]
+
+# A float sum depends on the order of its terms; a sum of integers does not. So each number is split exactly
+# into limbs of 30 bits, "limb:0" counting ones, "limb:1" counting 2^30, "limb:-1" counting 2^-30, ..., and
+# sums are kept per limb: most columns need one to three. 2^33 rows fit under one key.
+LIMB_BITS = 30
+LIMB = "limb:"
+FAR_EXPONENT = 900  # beyond this a power of two may leave a double's range
+
+
+@dataclass(frozen=True, slots=True)
+class Grouped:
+    """Rows by key: which key each row belongs to, and how many keys there are."""
+
+    groups: Groups
+    count: int
+
+
+def fold_rows(values: Floats, keys: Grouped, rows: npt.NDArray[np.int64], needed: frozenset[str]) -> States:
+    """Fold rows into one state per column and key.
+
+    Args:
+        values: columns x rows; NaN marks a missing value.
+        keys: the key of each row.
+        rows: the place of each row in the table, ascending.
+        needed: names of the states wanted beside the count.
+    """
+    present = ~np.isnan(values)
+    cells = keys.groups + keys.count * np.arange(values.shape[0])[:, None]
+    states: States = {"count": _add_up(present, cells, keys)}
+    if "sum" in needed:
+        for place, digits in _split_into_limbs(np.where(present, values, 0.0)):
+            states[f"{LIMB}{place}"] = _add_up(digits, cells, keys)
+    if needed - {"sum"}:
+        states |= _fold_ordered(values, present, keys, rows, needed)
+    return states
+
+
+def _add_up(numbers: npt.NDArray[Any], cells: Groups, keys: Grouped) -> npt.NDArray[np.int64]:
+    shape = (numbers.shape[0], keys.count)
+    total = np.bincount(cells.ravel(), weights=numbers.ravel(), minlength=shape[0] * shape[1])
+    return total.astype(np.int64).reshape(shape)  # exact: at most 2^21 rows of 30 bits stay below 2^53
+
+
+def _split_into_limbs(values: Floats) -> Iterator[tuple[int, Floats]]:
+    place = int(np.frexp(np.abs(values).max(initial=0.0))[1]) // LIMB_BITS
+    rest = values
+    while True:
+        digits = np.trunc(_times_power_of_two(rest, -LIMB_BITS * place))
+        yield place, digits
+        rest = rest - _times_power_of_two(digits, LIMB_BITS * place)
+        if not rest.any():
+            return
+        place -= 1
+
+
+def _times_power_of_two(numbers: Floats, exponent: int) -> Floats:
+    near = abs(exponent) < FAR_EXPONENT
+    return numbers * 2.0**exponent if near else np.ldexp(numbers, exponent)
+
+
+def _fold_ordered(
+    values: Floats,
+    present: npt.NDArray[np.bool_],
+    keys: Grouped,
+    rows: npt.NDArray[np.int64],
+    needed: frozenset[str],
+) -> States:
+    by_key = np.argsort(keys.groups, kind="stable")
+    starts = np.searchsorted(keys.groups[by_key], np.arange(keys.count))
+    values, present, rows = values[:, by_key], present[:, by_key], rows[by_key]
+    places = np.arange(rows.size)
+    states: States = {}
+    if "min" in needed:
+        states["min"] = np.fmin.reduceat(values, starts, axis=1)
+    if "max" in needed:
+        states["max"] = np.fmax.reduceat(values, starts, axis=1)
+    if "first" in needed:
+        at = np.minimum.reduceat(np.where(present, places, rows.size - 1), starts, axis=1)
+        states |= {"first": np.take_along_axis(values, at, axis=1), "first_row": rows[at]}
+    if "last" in needed:
+        at = np.maximum.reduceat(np.where(present, places, 0), starts, axis=1)
+        states |= {"last": np.take_along_axis(values, at, axis=1), "last_row": rows[at]}
+    return states
+
+
+def concatenate(parts: Sequence[States]) -> States:
+    """Put the states of several parts of one column one after the other."""
+    names = sorted(set().union(*parts))
+    sizes = [part["count"].size for part in parts]
+    # A limb that a part never needed is zero there.
+    return {
+        name: np.concatenate(
+            [part.get(name, np.zeros(n, np.int64)) for part, n in zip(parts, sizes, strict=True)]
+        )
+        for name in names
+    }
+
+
+def merge_states(states: States, keys: Grouped) -> States:
+    """Merge the states of one column into one state per key."""
+    by_key = np.argsort(keys.groups, kind="stable")
+    starts = np.searchsorted(keys.groups[by_key], np.arange(keys.count))
+    merged: States = {}
+    for name, state in states.items():
+        if name == "count" or name.startswith(LIMB):
+            merged[name] = np.add.reduceat(state[by_key], starts)
+        elif name in ("min", "max"):
+            merged[name] = (np.fmin if name == "min" else np.fmax).reduceat(state[by_key], starts)
+        elif name in ("first_row", "last_row"):
+            edge = name.removesuffix("_row")
+            at = np.lexsort((state if edge == "first" else -state, keys.groups))[starts]
+            merged |= {edge: states[edge][at], name: state[at]}
+    return merged
+
+
+def _exact_sum(states: States) -> tuple[Floats, int]:
+    """Add the limbs up; also return the power of two that the result is still to be multiplied by."""
+    limbs = {int(name.removeprefix(LIMB)): state for name, state in states.items() if name.startswith(LIMB)}
+    highest = max(limbs)
+    spare = 2 * LIMB_BITS if highest * LIMB_BITS > FAR_EXPONENT else 0
+    carry = np.zeros_like(limbs[highest])
+    total = np.zeros(carry.shape)
+    half = 1 << (LIMB_BITS - 1)
+    for place in range(min(limbs), highest + 1):
+        # Carrying to the nearest gives every sum the same digits, however its terms were split.
+        digits = limbs.get(place, 0) + carry
+        carry = (digits + half) >> LIMB_BITS
+        total = total + np.ldexp((digits - (carry << LIMB_BITS)).astype(float), LIMB_BITS * place - spare)
+    return total + np.ldexp(carry.astype(float), LIMB_BITS * (highest + 1) - spare), spare
+
+
+def _sum(states: States) -> Floats:
+    total, spare = _exact_sum(states)
+    with np.errstate(over="ignore"):
+        return np.ldexp(total, spare)
+
+
+def _mean(states: States) -> Floats:
+    total, spare = _exact_sum(states)
+    return np.ldexp(total / states["count"], spare)  # divided first: the sum alone may overflow
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """An aggregate: the state it needs beside the count, and how states become the value."""
+
+    states: frozenset[str]
+    finish: Callable[[States], Floats]
+
+
+AGGREGATES = {
+    "mean": Aggregate(frozenset({"sum"}), _mean),
+    "sum": Aggregate(frozenset({"sum"}), _sum),
+    "count": Aggregate(frozenset(), lambda states: states["count"].astype(np.float64)),
+    "min": Aggregate(frozenset({"min"}), lambda states: states["min"]),
+    "max": Aggregate(frozenset({"max"}), lambda states: states["max"]),
+    "first": Aggregate(frozenset({"first"}), lambda states: states["first"]),
+    "last": Aggregate(frozenset({"last"}), lambda states: states["last"]),
+}

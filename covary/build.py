@@ -1,0 +1,172 @@
+"""Sources to an index: plan, sketch on Spark, fold, commit."""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Any
+
+from covary.errors import NoTables
+from covary.keys import NORMALISER
+from covary.query import Index, open_index
+from covary.segment import TableRecord, build_segment, fold_segments
+from covary.sketch import DEFAULT_SIZE, SketchConfig
+from covary.sources import find_tables
+from covary.spark import run_on_spark, start_session
+from covary.store import (
+    Manifest,
+    building,
+    commit,
+    read_manifest,
+    read_segment,
+    stored_segment,
+    write_segment,
+)
+from covary.tasks import PARTS, PROGRESS, Plan, Settings, plan
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+POSTINGS_PER_SEGMENT = 1 << 26
+POLL_SECONDS = 0.2
+
+OnProgress = Callable[["Progress"], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a build is: tables done, tables in all, and the names of those being read."""
+
+    done: int
+    total: int
+    reading: tuple[str, ...]
+
+
+def build_index(
+    sources: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    into: str | os.PathLike[str],
+    spark: "SparkSession | None" = None,
+    *,
+    size: int = DEFAULT_SIZE,
+    aggregates: Sequence[str] = ("mean",),
+    keys: Sequence[str] = (),
+    values: Sequence[str] = (),
+    hash: str = "xxhash64",
+    master: str | None = None,
+    remote: str | None = None,
+    on_progress: OnProgress | None = None,
+) -> Index:
+    """Sketch every ⟨key, number⟩ pair of every table on Spark and write the index.
+
+    A table that can't be read is skipped and named in `Index.tables`. An index already there is replaced as
+    the last step; a build that fails leaves it as it was.
+
+    Args:
+        sources: files, folders (walked recursively) and globs.
+        into: the folder of the index.
+        spark: a session to run on; without one a local session is started, and stopped at the end.
+        size: keys per sketch.
+        aggregates: how rows of one key become one number; several give several sketches per pair.
+        keys: only these columns are keys.
+        values: only these columns are numbers.
+        hash: "xxhash64", or "murmur3" for the paper's 32 bits.
+        master: the Spark master to start a session on, "local[*]" by default.
+        remote: the Spark Connect server to run on.
+        on_progress: called several times a second while tables are being read.
+    """
+    config = SketchConfig(size, tuple(aggregates), hash, NORMALISER)
+    given = [sources] if isinstance(sources, str | os.PathLike) else list(sources)
+    tables, skipped = find_tables(given)
+    if not tables:
+        reasons = "".join(f"; {each.path}: {each.reason}" for each in skipped[:3])
+        raise NoTables(f"no tables in {', '.join(map(str, given))}{reasons}")
+    folder = Path(into).absolute()
+    with building(folder) as scratch:
+        settings = Settings(config, tuple(keys), tuple(values), str(scratch))
+        for name in (PARTS, PROGRESS):
+            (scratch / name).mkdir()
+        todo = plan(tables, settings)
+        with _watching(scratch / PROGRESS, len(tables), on_progress):
+            _run(todo, settings, spark, master, remote)
+        left_out = [*todo.broken, *(TableRecord(s.path, s.path, problem=s.reason) for s in skipped)]
+        commit(folder, _gather(folder, scratch, left_out, config), scratch)
+    return open_index(folder)
+
+
+def _run(
+    todo: Plan, settings: Settings, spark: "SparkSession | None", master: str | None, remote: str | None
+) -> None:
+    if spark is not None:
+        run_on_spark(todo, settings, spark)
+        return
+    session = start_session(master, remote)
+    try:
+        run_on_spark(todo, settings, session)
+    finally:
+        session.stop()
+
+
+def _gather(folder: Path, scratch: Path, left_out: Sequence[TableRecord], config: SketchConfig) -> Manifest:
+    """Fold the segments of all tasks, in plan order, into as few as their size allows."""
+    parts = sorted((scratch / PARTS).iterdir())
+    segments = [read_segment(part, stored_segment(part)) for part in parts]
+    segments.append(build_segment([(record, []) for record in left_out]))
+    batches: list[list[Any]] = [[]]
+    filled = 0
+    for segment in segments:
+        postings = segment.arrays["postings.sketch"].size
+        if filled + postings > POSTINGS_PER_SEGMENT and batches[-1]:
+            batches.append([])
+            filled = 0
+        batches[-1].append(segment)
+        filled += postings
+    first = _next_number(folder)
+    stored = [
+        write_segment(fold_segments(batch), scratch / f"{first + number:06}")
+        for number, batch in enumerate(batches)
+    ]
+    return Manifest(config, tuple(stored))
+
+
+def _next_number(folder: Path) -> int:
+    """Number new segments after those of the index being replaced, which readers may still have open."""
+    if not (folder / "manifest.json").exists():
+        return 0
+    return 1 + max((int(segment.name) for segment in read_manifest(folder).segments), default=-1)
+
+
+@contextmanager
+def _watching(logs: Path, total: int, on_progress: OnProgress | None) -> Iterator[None]:
+    """Report from the tasks' logs until the work in the block is done."""
+    if on_progress is None:
+        yield
+        return
+    finished = Event()
+
+    def watch() -> None:
+        while not finished.wait(POLL_SECONDS):
+            on_progress(_progress(logs, total))
+
+    watcher = Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        finished.set()
+        watcher.join()
+        on_progress(_progress(logs, total))
+
+
+def _progress(logs: Path, total: int) -> Progress:
+    done: set[str] = set()
+    reading: dict[str, None] = {}
+    for log in sorted(logs.iterdir()):
+        for line in log.read_text(encoding="utf-8").splitlines():
+            event, _, table = line.partition("\t")
+            if event == "done":
+                done.add(table)
+            else:
+                reading[table] = None
+    return Progress(len(done), total, tuple(table for table in reading if table not in done))

@@ -1,0 +1,49 @@
+"""Correlation of a joined sample (paper, section 2.2)."""
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy.stats import rankdata
+
+from covary.aggregate import Floats
+from covary.errors import CovaryError
+
+SMALLEST_SAMPLE = 3  # two points always lie on a line
+
+
+def pearson(x: Floats, y: Floats) -> float:
+    """Pearson's r in two passes; NaN when a column is constant or fewer than three pairs are given."""
+    if x.size < SMALLEST_SAMPLE:
+        return float("nan")
+    x, y = _standardised(x), _standardised(y)
+    return float(np.clip(np.dot(x, y), -1.0, 1.0))
+
+
+def _standardised(values: Floats) -> Floats:
+    """Centre and scale to length 1; NaN everywhere for a constant column."""
+    largest = np.abs(values).max()
+    if values.min() == values.max() or not np.isfinite(largest):
+        return np.full(values.size, np.nan)
+    # Dividing by a power of two is exact and keeps squares of huge and tiny numbers within range.
+    scaled = np.ldexp(values, -np.frexp(largest)[1])
+    centred = scaled - scaled.mean()
+    centred = centred / np.abs(centred).max()
+    unit: Floats = centred / np.sqrt(np.dot(centred, centred))
+    return unit
+
+
+def spearman(x: Floats, y: Floats) -> float:
+    """Pearson's r of the ranks, ties sharing their average rank."""
+    if x.size < SMALLEST_SAMPLE:
+        return float("nan")
+    return pearson(rankdata(x), rankdata(y))
+
+
+MEASURES: dict[str, Callable[[Floats, Floats], float]] = {"pearson": pearson, "spearman": spearman}
+
+
+def measure_named(name: str) -> Callable[[Floats, Floats], float]:
+    """Look a measure up by name."""
+    if name not in MEASURES:
+        raise CovaryError(f"there is no measure {name!r}; choose from {', '.join(MEASURES)}")
+    return MEASURES[name]

@@ -1,0 +1,90 @@
+"""Every error that is the user's to mend; the command line and the service translate them in one place.
+
+CovaryError                 exit code 2
+├── TableError
+│   ├── UnreadableTable     the file or frame can't be read
+│   ├── NoTables            nothing to index was found
+│   ├── NoSuchColumn        with the nearest names
+│   └── UnusableColumn      empty, or of the wrong kind
+├── SketchError
+│   └── IncompatibleSketches
+├── StoreError
+│   ├── NotAnIndex
+│   ├── UnsupportedFormat
+│   ├── DamagedIndex        a file is missing, truncated or altered
+│   └── CannotWrite         no permission, disk full
+└── MissingPart             an extra, or Java, is not installed
+"""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class CovaryError(Exception):
+    """A mistake that the user can mend; its text says what, where, and what to do next."""
+
+    exit_code = 2
+
+
+class TableError(CovaryError):
+    """Something about a table."""
+
+
+class UnreadableTable(TableError):
+    """A file or frame that can't be read as a table."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(f"can't read {path}: {reason}")
+        self.path = path
+        self.reason = reason
+
+
+class NoTables(TableError):
+    """No table was found where one was expected."""
+
+
+class NoSuchColumn(TableError):
+    """A column that the table does not have."""
+
+    def __init__(self, name: str, table: str, columns: Iterable[str]) -> None:
+        names = list(columns)
+        by_folded = {column.casefold(): column for column in names}
+        near = [by_folded[match] for match in get_close_matches(name.casefold(), by_folded, n=3, cutoff=0.5)]
+        hint = f"did you mean {' or '.join(near)}?" if near else f"it has: {', '.join(names)}"
+        super().__init__(f"{table} has no column {name!r}; {hint}")
+
+
+class UnusableColumn(TableError):
+    """A column that exists but can't serve as the key or the value it was named for."""
+
+
+class SketchError(CovaryError):
+    """Something about sketches."""
+
+
+class IncompatibleSketches(SketchError):
+    """Two sketches made with different settings, whose hashes can't be compared."""
+
+
+class StoreError(CovaryError):
+    """Something about an index on disk."""
+
+
+class NotAnIndex(StoreError):
+    """A path that holds no index."""
+
+
+class UnsupportedFormat(StoreError):
+    """An index written by another format version."""
+
+
+class DamagedIndex(StoreError):
+    """An index file that is missing, truncated or altered."""
+
+
+class CannotWrite(StoreError):
+    """The index can't be written: no permission, or no room."""
+
+
+class MissingPart(CovaryError):
+    """An optional package or program that this command needs."""

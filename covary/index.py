@@ -1,0 +1,182 @@
+"""Open an index; key hash to the sketches that hold it. No Spark, no Java."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from covary.aggregate import Floats
+from covary.correlation import MEASURES
+from covary.errors import NoSuchColumn, TableError
+from covary.join import check_comparable
+from covary.scoring import ALL_AT_ONCE, Postings, find_postings
+from covary.segment import stored_hashes
+from covary.sketch import ColumnPair, Counts, Sketch, SketchConfig
+from covary.store import Manifest, Segment, read_manifest, read_segment, segment_folder
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Candidates:
+    """Every sketch that shares a key with the query: which, how many keys, and how correlated.
+
+    Attributes:
+        sketches: number of each sketch in the index.
+        sample_sizes: keys that the two sketches share.
+        correlations: NaN where undefined.
+        join_sizes: rows of the whole join, exact where both sketches are complete.
+    """
+
+    sketches: npt.NDArray[np.int64]
+    sample_sizes: Floats
+    correlations: Floats
+    join_sizes: Floats
+
+    def only(self, kept: npt.NDArray[Any]) -> "Candidates":
+        """Return some of the candidates, by mask or by place."""
+        return Candidates(
+            self.sketches[kept], self.sample_sizes[kept], self.correlations[kept], self.join_sizes[kept]
+        )
+
+
+class OpenSegment:
+    """A segment ready to answer."""
+
+    def __init__(self, segment: Segment, config: SketchConfig) -> None:
+        self.config = config
+        self.tables = segment.tables
+        self.sketches = segment.sketches
+        self._key_sets = segment.key_sets
+        self._hashes = segment.arrays["keys.hash"]
+        self._members = segment.arrays["members.place"]
+        sketches, values = segment.arrays["postings.sketch"], segment.arrays["postings.value"]
+        starts = np.append(segment.arrays["keys.start"], np.uint64(sketches.size)).astype(np.int64)
+        self._postings = Postings(starts, sketches, values)
+        key_set = segment.sketches["key_set"].to_numpy()
+        self._thresholds = segment.key_sets["threshold"].to_numpy()[key_set]
+
+    def score(self, query: Sketch, measure: str) -> Candidates:
+        """Score every sketch that shares a key with the query, in one pass over their postings."""
+        keys, x = self._shared_keys(query)
+        sizes, correlations = ALL_AT_ONCE[measure](keys, x, self._postings, self.sketches.height)
+        joined = np.flatnonzero(sizes)
+        sizes, correlations = sizes[joined], correlations[joined]
+        for place in np.flatnonzero(np.isinf(correlations)):
+            correlations[place] = MEASURES[measure](*self._joined_values(query, int(joined[place])))
+        cut = np.minimum(self._thresholds[joined], query.threshold)
+        return Candidates(joined, sizes, correlations, sizes / cut)
+
+    def _shared_keys(self, query: Sketch) -> tuple[npt.NDArray[np.int64], Floats]:
+        wanted = stored_hashes(query.key_hashes)
+        places = np.searchsorted(self._hashes, wanted)
+        found = np.flatnonzero(places < self._hashes.size)
+        found = found[self._hashes[places[found]] == wanted[found]]
+        return places[found], _centred(query.values)[found]
+
+    def _joined_values(self, query: Sketch, number: int) -> tuple[Floats, Floats]:
+        keys, x = self._shared_keys(query)
+        postings = find_postings(keys, number, self._postings.starts, self._postings.sketches)
+        return x[postings >= 0], self._postings.values[postings[postings >= 0]]
+
+    def sketch(self, number: int) -> Sketch:
+        """Return one sketch as it was built."""
+        row = self.sketches.row(number, named=True)
+        key_set = self._key_sets.row(row["key_set"], named=True)
+        members = self._members[key_set["start"] : key_set["start"] + key_set["size"]].astype(np.int64)
+        postings = find_postings(members, number, self._postings.starts, self._postings.sketches)
+        identity = np.dtype(self.config.scheme.identity_type)
+        unsigned = self._hashes[members].astype(f"u{identity.itemsize}")
+        return Sketch(
+            ColumnPair(self.tables["name"][row["table"]], row["key"], row["value"]),
+            row["aggregate"],
+            self.config,
+            unsigned.view(identity),
+            self._postings.values[postings],
+            Counts(**{name: row[name] for name in Counts.__slots__}),
+            key_set["complete"],
+        )
+
+
+def _centred(values: Floats) -> Floats:
+    """Bring a query's values near 0 and 1, where sums of squares lose the fewest digits."""
+    if not values.size:
+        return values
+    scaled = np.ldexp(values, -np.frexp(np.abs(values).max())[1])
+    return scaled - scaled.mean()
+
+
+class StoredSketches:
+    """All sketches of an index: lookup by name or number, and by the keys they share with a query."""
+
+    def __init__(self, path: Path, manifest: Manifest, segments: Sequence[OpenSegment]) -> None:
+        self.path = path
+        self.manifest = manifest
+        self.segments = tuple(segments)
+        self._firsts = np.cumsum([0, *(segment.sketches.height for segment in segments)])
+
+    @classmethod
+    def open(cls, path: str | Path) -> Self:
+        """Open an index, checking every file against its checksum."""
+        folder = Path(path)
+        manifest = read_manifest(folder)
+        segments = [read_segment(segment_folder(folder, stored), stored) for stored in manifest.segments]
+        return cls(folder, manifest, [OpenSegment(segment, manifest.config) for segment in segments])
+
+    @property
+    def config(self) -> SketchConfig:
+        """The settings that every sketch of the index was made with."""
+        return self.manifest.config
+
+    @cached_property
+    def tables(self) -> pl.DataFrame:
+        """One row per table that was found, with the reason where it was skipped."""
+        return pl.concat([segment.tables for segment in self.segments])
+
+    @property
+    def sketch_count(self) -> int:
+        """How many sketches the index holds."""
+        return int(self._firsts[-1])
+
+    def score(self, query: Sketch, measure: str = "pearson") -> Candidates:
+        """Score every sketch that shares a key with the query."""
+        check_comparable(self.config, query.config)
+        found = [segment.score(query, measure) for segment in self.segments]
+        return Candidates(
+            np.concatenate([c.sketches + first for c, first in zip(found, self._firsts, strict=False)]),
+            np.concatenate([c.sample_sizes for c in found]),
+            np.concatenate([c.correlations for c in found]),
+            np.concatenate([c.join_sizes for c in found]),
+        )
+
+    def sketch_at(self, number: int) -> Sketch:
+        """Return a sketch by its number in the index."""
+        segment = int(np.searchsorted(self._firsts, number, side="right")) - 1
+        return self.segments[segment].sketch(number - int(self._firsts[segment]))
+
+    def table_paths(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.object_]:
+        """Return the path of the table that each sketch was made from."""
+        return self._path_of_sketch[numbers]
+
+    @cached_property
+    def _path_of_sketch(self) -> npt.NDArray[np.object_]:
+        paths = [s.tables["path"].gather(s.sketches["table"]).to_numpy() for s in self.segments]
+        return np.concatenate(paths).astype(object)
+
+    def sketch(self, table: str, key: str, value: str, aggregate: str | None = None) -> Sketch:
+        """Return the sketch of one ⟨key, number⟩ pair by name."""
+        wanted = aggregate or self.config.aggregates[0]
+        for segment, first in zip(self.segments, self._firsts, strict=False):
+            names = segment.tables["name"].gather(segment.sketches["table"])
+            mine = segment.sketches.filter(names == table)
+            places = np.flatnonzero((names == table).to_numpy())
+            for place, row in zip(places, mine.iter_rows(named=True), strict=True):
+                if (row["key"], row["value"], row["aggregate"]) == (key, value, wanted):
+                    return self.sketch_at(int(first + place))
+            if mine.height:
+                pairs = (f"{k} / {v}" for k, v in zip(mine["key"], mine["value"], strict=True))
+                raise NoSuchColumn(f"{key} / {value}", table, dict.fromkeys(pairs))
+        raise TableError(f"{self.path} holds no table {table!r}; covary info {self.path} lists them")

@@ -1,0 +1,33 @@
+"""One canonical text for a key, whatever type it came as."""
+
+import polars as pl
+
+NORMALISER = "text-1"  # recorded in every index: sketches made under another one can't be compared
+
+
+def key_text(column: pl.Series) -> pl.Series:
+    """Write a column as key text: whole numbers without a fraction, dates and times in ISO form."""
+    kind = column.dtype
+    if kind == pl.String:
+        return column
+    if kind.is_float():
+        return _float_text(column)
+    if isinstance(kind, pl.Datetime):
+        return _datetime_text(column, kind)
+    if kind == pl.Date:
+        return column.dt.to_string("%Y-%m-%d")
+    return column.cast(pl.String, strict=False)
+
+
+def _float_text(column: pl.Series) -> pl.Series:
+    # pandas turns integers with gaps into floats: 7030.0 must meet 7030.
+    present = column.fill_nan(None)
+    whole = present.cast(pl.Int64, strict=False)
+    is_whole = (present == whole.cast(column.dtype)).fill_null(value=False)
+    return whole.cast(pl.String).zip_with(is_whole, present.cast(pl.String))
+
+
+def _datetime_text(column: pl.Series, kind: pl.Datetime) -> pl.Series:
+    if kind.time_zone is not None:
+        return column.dt.convert_time_zone("UTC").dt.to_string("%Y-%m-%dT%H:%M:%S%.fZ")
+    return column.dt.to_string("%Y-%m-%dT%H:%M:%S%.f")

@@ -1,0 +1,243 @@
+"""The top-k join-correlation query (paper, section 4): the method on one screen."""
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from covary.correlation import SMALLEST_SAMPLE, measure_named
+from covary.errors import CovaryError
+from covary.frames import Frame, open_table, sketch_table
+from covary.index import Candidates, StoredSketches
+from covary.intervals import fisher
+from covary.join import JoinedSample, join
+from covary.ranking import DEFAULT_RANKER, ranker_named
+from covary.sketch import Sketch, SketchConfig
+
+DEFAULT_TOP = 10
+DEFAULT_MIN_SAMPLE = 10  # below it a strong correlation is more often chance than not
+PAPER_RETRIEVAL = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A correlation estimated from two sketches, and how sure it is.
+
+    Attributes:
+        correlation: None when it is undefined: fewer than three shared keys, or a constant column.
+        low: lower end of the 95 % interval; equal to `correlation` when the whole join was seen.
+        high: upper end.
+        measure: "pearson" or "spearman".
+        sample_size: shared keys that the estimate rests on.
+        overlap: distinct keys that both columns hold.
+        containment: the share of the left column's keys that the right column holds.
+        join_size: rows of the join after aggregation, one for each shared key.
+        exact: whether the sample is the whole join, so that nothing is estimated.
+    """
+
+    correlation: float | None
+    low: float | None
+    high: float | None
+    measure: str
+    sample_size: int
+    overlap: float
+    containment: float
+    join_size: float
+    exact: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A column of the index that joins with the query, and how it moves with it."""
+
+    table: str
+    key: str
+    value: str
+    aggregate: str
+    estimate: Estimate
+    score: float
+    rows: int
+    distinct_keys: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the hit as it stands in JSON: one flat object."""
+        fields = asdict(self)
+        return fields.pop("estimate") | fields
+
+
+@dataclass(frozen=True, slots=True)
+class QueryNote:
+    """What was asked."""
+
+    table: str
+    key: str
+    value: str
+    aggregate: str
+    rows: int
+    distinct_keys: float
+    dropped_rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Hits(Sequence[Hit]):
+    """The answer: the best hits in order, and what was left out.
+
+    Attributes:
+        query: what was asked.
+        candidates: joinable columns that were scored.
+        hidden: joinable columns left out because too few keys are shared.
+        own: columns of the queried table itself, left out.
+        hits: the best, best first.
+        min_sample: the fewest shared keys that a hit may rest on.
+        elapsed_ms: time taken, sketching the query included.
+    """
+
+    query: QueryNote
+    candidates: int
+    hidden: int
+    own: int
+    hits: tuple[Hit, ...]
+    measure: str
+    rank: str
+    min_sample: int
+    elapsed_ms: float
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def __getitem__(self, place: Any) -> Any:
+        return self.hits[place]
+
+    def __iter__(self) -> Iterator[Hit]:
+        return iter(self.hits)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the answer as it stands in JSON."""
+        fields = {name: getattr(self, name) for name in self.__slots__}
+        return fields | {"query": asdict(self.query), "hits": [hit.to_dict() for hit in self.hits]}
+
+
+def estimate(left: Sketch, right: Sketch, measure: str = "pearson") -> Estimate:
+    """Estimate the correlation of two columns after their join, from their sketches alone."""
+    return estimate_sample(join(left, right), measure)
+
+
+def estimate_sample(sample: JoinedSample, measure: str) -> Estimate:
+    """Estimate the correlation of the join that a sample was drawn from."""
+    r = measure_named(measure)(sample.x, sample.y)
+    meeting = sample.join
+    common = (measure, sample.size, meeting.overlap, meeting.containment, meeting.overlap, meeting.exact)
+    if np.isnan(r):
+        return Estimate(None, None, None, *common)
+    interval = fisher(r, sample.size, sample.size if meeting.exact else meeting.overlap)
+    return Estimate(r, interval.low, interval.high, *common)
+
+
+class Index(StoredSketches):
+    """An index opened for questions."""
+
+    def query(
+        self,
+        frame: Frame,
+        key: str,
+        value: str,
+        *,
+        aggregate: str = "mean",
+        top: int = DEFAULT_TOP,
+        measure: str = "pearson",
+        rank: str = DEFAULT_RANKER,
+        min_sample: int = DEFAULT_MIN_SAMPLE,
+        retrieve: int | None = None,
+        include_own: bool = False,
+    ) -> Hits:
+        """Find the columns that join with a table on `key` and move with its column `value`.
+
+        Args:
+            frame: a Polars, pandas or Arrow table, or the path of a file.
+            key: the column to join on.
+            value: the column of numbers.
+            aggregate: how rows of one key of the query become one number.
+            top: how many hits to return.
+            measure: "pearson" or "spearman".
+            rank: "finite-population", or the paper's "s1" or "s2".
+            min_sample: the fewest shared keys that a hit may rest on.
+            retrieve: score only this many columns, those with the largest overlap; the paper takes 100.
+            include_own: also return columns of the queried file, if the index holds it.
+        """
+        started = time.perf_counter()
+        measure_named(measure)
+        if top < 1:
+            raise CovaryError(f"the number of hits must be at least 1, not {top}")
+        config = SketchConfig(self.config.size, (aggregate,), self.config.hash, self.config.normaliser)
+        table = open_table(frame, [key, value])
+        query = sketch_table(table, key, value, config)
+        scored = self.score(query, measure)
+        own = self.table_paths(scored.sketches) == (table.path or "")
+        candidates = scored if include_own else scored.only(~own)
+        if retrieve is not None:
+            candidates = _largest_overlap(candidates, retrieve)
+        shown = candidates.only(candidates.sample_sizes >= max(min_sample, SMALLEST_SAMPLE))
+        best = _best(shown, rank, top)
+        return Hits(
+            query=_note(query),
+            candidates=int(candidates.sketches.size),
+            hidden=int(candidates.sketches.size - shown.sketches.size),
+            own=0 if include_own else int(np.count_nonzero(own)),
+            hits=tuple(_hit(self, query, int(shown.sketches[at]), score, measure) for at, score in best),
+            measure=measure,
+            rank=rank,
+            min_sample=min_sample,
+            elapsed_ms=(time.perf_counter() - started) * 1e3,
+        )
+
+
+def open_index(path: str | Path) -> Index:
+    """Open an index, checking every file against its checksum. Needs neither Spark nor Java."""
+    return Index.open(path)
+
+
+def _largest_overlap(candidates: Candidates, count: int) -> Candidates:
+    order = np.lexsort((candidates.sketches, -candidates.sample_sizes))
+    return candidates.only(np.sort(order[:count]))
+
+
+def _best(candidates: Candidates, rank: str, top: int) -> list[tuple[int, float]]:
+    """Return place and score of the best, best first; equal scores keep the order of the index."""
+    scores = ranker_named(rank)(candidates.correlations, candidates.sample_sizes, candidates.join_sizes)
+    scores = np.where(np.isnan(scores), -np.inf, scores)  # an undefined correlation never leads
+    if scores.size > 4 * top:
+        near = np.flatnonzero(scores >= np.partition(scores, -top)[-top])
+    else:
+        near = np.arange(scores.size)
+    order = near[np.lexsort((near, -scores[near]))][:top]
+    return [(int(place), float(scores[place])) for place in order if scores[place] > -np.inf]
+
+
+def _hit(index: StoredSketches, query: Sketch, number: int, score: float, measure: str) -> Hit:
+    found = index.sketch_at(number)
+    return Hit(
+        found.pair.table,
+        found.pair.key,
+        found.pair.value,
+        found.aggregate,
+        estimate(query, found, measure),
+        score,
+        found.counts.rows,
+        found.distinct_keys,
+    )
+
+
+def _note(query: Sketch) -> QueryNote:
+    counts = query.counts
+    return QueryNote(
+        query.pair.table,
+        query.pair.key,
+        query.pair.value,
+        query.aggregate,
+        counts.rows,
+        query.distinct_keys,
+        counts.null_keys + counts.null_values + counts.not_finite,
+    )

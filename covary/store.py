@@ -1,0 +1,250 @@
+"""The index on disk: immutable segments and one manifest, replaced as the last step of a build.
+
+INDEX/
+  manifest.json            settings, and every segment's files with their sizes and checksums
+  segments/NAME/
+    tables.parquet         one row per table: where it came from, its rows and columns, or why it was skipped
+    sketches.parquet       one row per ⟨key, number, aggregate⟩
+    key_sets.parquet       one row per distinct key set, shared by the sketches that have it
+    members.arrow          the keys of each key set in h_u order, as places in keys.arrow
+    keys.arrow             every distinct key hash, sorted, and where its postings start
+    postings.arrow         for each key hash, the sketches that hold it and their values
+"""
+
+import errno
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+import xxhash
+
+from covary.errors import CannotWrite, CovaryError, DamagedIndex, NotAnIndex, UnsupportedFormat
+from covary.sketch import SketchConfig
+
+FORMAT = 1
+MANIFEST = "manifest.json"
+SEGMENTS = "segments"
+ARRAYS = {"members": ("place",), "keys": ("hash", "start"), "postings": ("sketch", "value")}
+FRAMES = ("tables", "sketches", "key_sets")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Segment:
+    """The contents of a segment: frames that describe, arrays that answer."""
+
+    tables: pl.DataFrame
+    sketches: pl.DataFrame
+    key_sets: pl.DataFrame
+    arrays: Mapping[str, npt.NDArray[Any]]  # "keys.hash", "keys.start", "postings.sketch", ...
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """What the manifest remembers of a file."""
+
+    size: int
+    checksum: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSegment:
+    """What the manifest remembers of a segment."""
+
+    name: str
+    files: Mapping[str, StoredFile]
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """The settings of an index and the segments that make it up."""
+
+    config: SketchConfig
+    segments: tuple[StoredSegment, ...]
+    format: int = FORMAT
+
+
+def write_segment(segment: Segment, folder: Path) -> StoredSegment:
+    """Write a segment's files; the folder is complete only when this returns."""
+    folder.mkdir(parents=True)
+    for name in FRAMES:
+        getattr(segment, name).write_parquet(folder / f"{name}.parquet", compression="zstd")
+    for name, columns in ARRAYS.items():
+        table = pa.table({column: segment.arrays[f"{name}.{column}"] for column in columns})
+        # Uncompressed: the file is mapped into memory and used where it lies.
+        with (
+            pa.OSFile(str(folder / f"{name}.arrow"), "wb") as sink,
+            pa.ipc.new_file(sink, table.schema) as writer,
+        ):
+            writer.write_table(table)
+    return stored_segment(folder)
+
+
+def stored_segment(folder: Path) -> StoredSegment:
+    """Measure the files of a segment as they lie on disk."""
+    files = sorted(folder.iterdir())
+    return StoredSegment(
+        folder.name, {file.name: StoredFile(file.stat().st_size, checksum_of(file)) for file in files}
+    )
+
+
+def read_segment(folder: Path, stored: StoredSegment) -> Segment:
+    """Open a segment after checking that no file is missing, truncated or altered."""
+    for name, expected in stored.files.items():
+        _check_file(folder / name, expected)
+    frames = {name: pl.read_parquet(folder / f"{name}.parquet") for name in FRAMES}
+    arrays = {
+        f"{name}.{column}": array
+        for name in ARRAYS
+        for column, array in _map_arrays(folder / f"{name}.arrow").items()
+    }
+    return Segment(**frames, arrays=arrays)
+
+
+def _map_arrays(file: Path) -> dict[str, npt.NDArray[Any]]:
+    table = pa.ipc.open_file(pa.memory_map(str(file))).read_all()
+    columns = {name: table.column(name) for name in table.column_names}
+    return {
+        name: column.chunk(0).to_numpy() if column.num_chunks else column.to_numpy()
+        for name, column in columns.items()
+    }
+
+
+def _check_file(file: Path, expected: StoredFile) -> None:
+    advice = "rebuild the index with covary index"
+    try:
+        size = file.stat().st_size
+        if size != expected.size:
+            raise DamagedIndex(f"{file} is damaged: {size:,} bytes instead of {expected.size:,}; {advice}")
+        if checksum_of(file) != expected.checksum:
+            raise DamagedIndex(f"{file} is damaged: its checksum does not match the manifest's; {advice}")
+    except FileNotFoundError:
+        raise DamagedIndex(f"{file} is missing; {advice}") from None
+    except PermissionError:
+        raise NotAnIndex(f"no permission to read {file}") from None
+
+
+def checksum_of(file: Path) -> str:
+    """Checksum a file by XXH3: as fast as it can be read."""
+    digest = xxhash.xxh3_128()
+    with file.open("rb") as stream:
+        while block := stream.read(1 << 22):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def read_manifest(index: Path) -> Manifest:
+    """Read the manifest, refusing what is not an index or is of another format version."""
+    file = index / MANIFEST
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+        found = content["format"]
+    except FileNotFoundError:
+        what = "is not a covary index" if index.exists() else "does not exist"
+        raise NotAnIndex(f"{index} {what}; make one with: covary index SOURCE --into {index}") from None
+    except NotADirectoryError:
+        raise NotAnIndex(f"{index} is a file, not a covary index") from None
+    except PermissionError:
+        raise NotAnIndex(f"no permission to read {file}") from None
+    except (ValueError, KeyError, TypeError):
+        raise DamagedIndex(
+            f"{file} is damaged: it is not a manifest; rebuild the index with covary index"
+        ) from None
+    if found != FORMAT:
+        raise UnsupportedFormat(
+            f"{index} has format version {found}, this covary reads version {FORMAT}; "
+            f"rebuild it with covary index, or install the covary that made it"
+        )
+    try:
+        return _manifest_from(content)
+    except (KeyError, TypeError, ValueError, AttributeError, CovaryError):
+        raise DamagedIndex(
+            f"{file} is damaged: entries are missing; rebuild the index with covary index"
+        ) from None
+
+
+def _manifest_from(content: dict[str, Any]) -> Manifest:
+    config = content["config"]
+    segments = tuple(
+        StoredSegment(s["name"], {name: StoredFile(**file) for name, file in s["files"].items()})
+        for s in content["segments"]
+    )
+    return Manifest(SketchConfig(**{**config, "aggregates": tuple(config["aggregates"])}), segments)
+
+
+def segment_folder(index: Path, stored: StoredSegment) -> Path:
+    """Return where a segment lies."""
+    return index / SEGMENTS / stored.name
+
+
+@contextmanager
+def building(index: Path) -> Iterator[Path]:
+    """Give a scratch folder inside the index for the files of a build; whatever is left in it is removed.
+
+    Failing to write is reported as such, and leaves the previous index as it was.
+    """
+    made_index = not index.exists()
+    scratch = index / f".building-{uuid.uuid4().hex[:12]}"
+    try:
+        _refuse_other_folders(index)
+        scratch.mkdir(parents=True)
+        yield scratch
+    except OSError as problem:
+        raise cannot_write(index, problem) from problem
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+        if made_index and not (index / MANIFEST).exists():
+            shutil.rmtree(index, ignore_errors=True)
+
+
+def _refuse_other_folders(index: Path) -> None:
+    if index.is_file():
+        raise CannotWrite(f"{index} is a file; name a folder for the index")
+    if index.is_dir() and not (index / MANIFEST).exists():
+        others = [
+            name for name in os.listdir(index) if not name.startswith(".building-") and name != SEGMENTS
+        ]
+        if others:
+            raise CannotWrite(f"{index} holds other files and is not an index; choose a new folder")
+
+
+def cannot_write(index: Path, problem: OSError) -> CannotWrite:
+    """Say in words why an index can't be written."""
+    reasons = {
+        errno.ENOSPC: "the disk is full",
+        errno.EACCES: "no permission",
+        errno.EROFS: "it is read-only",
+    }
+    reason = reasons.get(problem.errno or 0, problem.strerror or str(problem))
+    return CannotWrite(f"can't write the index {index}: {reason}; nothing was changed")
+
+
+def commit(index: Path, manifest: Manifest, scratch: Path) -> None:
+    """Move the new segments into place and replace the manifest: the one moment when the index changes."""
+    (index / SEGMENTS).mkdir(exist_ok=True)
+    for segment in manifest.segments:
+        if (scratch / segment.name).exists():
+            (scratch / segment.name).rename(segment_folder(index, segment))
+    draft = scratch / MANIFEST
+    content = {
+        "format": manifest.format,
+        "config": asdict(manifest.config),
+        "segments": [asdict(s) for s in manifest.segments],
+    }
+    with draft.open("w", encoding="utf-8") as stream:
+        json.dump(content, stream, indent=1)
+        stream.flush()
+        os.fsync(stream.fileno())
+    draft.replace(index / MANIFEST)
+    current = {segment.name for segment in manifest.segments}
+    for folder in (index / SEGMENTS).iterdir():
+        if folder.name not in current:
+            shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,266 @@
+"""The work of a build as tasks that run anywhere: in Spark's workers, or one after the other in a process.
+
+A table small enough for one task is read and finished there. A larger one is cut into chunks: each is
+sketched by a task of its own, and another merges the partial sketches. Finished tables go into a segment in
+the build's scratch folder; what travels between tasks is only partial sketches.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+
+from covary.columns import ColumnProfile, choose, profile_columns
+from covary.errors import CovaryError, UnreadableTable
+from covary.frames import merge_all, sketch_batches
+from covary.segment import ColumnNote, TableRecord, build_segment
+from covary.sketch import ColumnPair, Counts, Partial, Sketch, SketchConfig, finish
+from covary.sources import TableSource
+from covary.store import write_segment
+from covary.tables import WHOLE, Chunk, Layout, layout_of, plan_chunks, read_chunk, sample_rows
+
+CHUNK_BYTES = 32 << 20
+PARQUET_CHUNK_BYTES = 16 << 20  # packed tighter, so each byte is more work
+MOST_CHUNKS = 256  # per table: bounds the partial sketches to be merged, whatever the table's size
+GROUP_BYTES = 8 << 20
+MOST_GROUPS = 512
+PARTS, PROGRESS = "parts", "progress"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What every task of a build must know."""
+
+    config: SketchConfig
+    keys: tuple[str, ...]
+    values: tuple[str, ...]
+    scratch: str
+
+
+@dataclass(frozen=True, slots=True)
+class LargeTable:
+    """A table of several chunks, with the columns' roles decided once for all of them."""
+
+    source: TableSource
+    layout: Layout
+    chunks: tuple[Chunk, ...]
+    profiles: tuple[ColumnProfile, ...]
+    keys: tuple[str, ...]
+    numbers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The tasks of a build, in the order in which their tables stand in the index."""
+
+    groups: tuple[tuple[TableSource, ...], ...]
+    large: tuple[LargeTable, ...]
+    broken: tuple[TableRecord, ...]
+
+
+def plan(tables: Sequence[TableSource], settings: Settings) -> Plan:
+    """Cut a collection into tasks: by size alone, so that the same collection gives the same index anywhere."""
+    groups: list[list[TableSource]] = []
+    large: list[LargeTable] = []
+    broken: list[TableRecord] = []
+    room = max(GROUP_BYTES, sum(table.size for table in tables) // MOST_GROUPS)
+    filled = room
+    for table in tables:
+        try:
+            cut = _cut(table, settings)
+        except CovaryError as problem:
+            broken.append(_record(table, problem=_reason(problem)))
+            continue
+        if cut:
+            large.append(cut)
+            continue
+        if filled + table.size > room:
+            groups.append([])
+            filled = 0
+        groups[-1].append(table)
+        filled += table.size
+    return Plan(tuple(map(tuple, groups)), tuple(large), tuple(broken))
+
+
+def _cut(table: TableSource, settings: Settings) -> LargeTable | None:
+    smallest = PARQUET_CHUNK_BYTES if table.format == "parquet" else CHUNK_BYTES
+    chunk_bytes = max(smallest, table.size // MOST_CHUNKS)
+    if table.size <= chunk_bytes:
+        return None
+    layout = layout_of(table)
+    chunks = plan_chunks(table, layout, chunk_bytes)
+    if len(chunks) == 1:
+        return None
+    profiles = profile_columns(sample_rows(table, layout, chunks))
+    keys, numbers = choose(profiles, table.name, settings.keys, settings.values)
+    return LargeTable(table, layout, tuple(chunks), tuple(profiles), tuple(keys), tuple(numbers))
+
+
+def _reason(problem: Exception) -> str:
+    if isinstance(problem, UnreadableTable):
+        return problem.reason
+    text = str(problem).strip().split("\n")[0][:200]
+    return text if isinstance(problem, CovaryError) else f"{type(problem).__name__}: {text}"
+
+
+def _record(
+    table: TableSource, rows: int = 0, problem: str | None = None, columns: tuple[ColumnNote, ...] = ()
+) -> TableRecord:
+    return TableRecord(table.name, table.path, rows, table.size, table.modified_ns, problem, columns)
+
+
+def sketch_group(number: int, tables: Sequence[TableSource], settings: Settings) -> None:
+    """Read, sketch and finish whole tables, and write them as one segment."""
+    note = _progress_log(settings, f"group-{number}")
+    finished = []
+    for table in tables:
+        note("reading", table.name)
+        finished.append(_sketch_whole(table, settings))
+        note("done", table.name)
+    write_segment(build_segment(finished), Path(settings.scratch, PARTS, f"group-{number:06}"))
+
+
+def _sketch_whole(table: TableSource, settings: Settings) -> tuple[TableRecord, list[Sketch]]:
+    try:
+        layout = layout_of(table)
+        batches = read_chunk(Chunk(table, 0, *WHOLE), layout)
+        first = next(batches, pl.DataFrame(schema=dict.fromkeys(layout.columns, pl.String)))
+        profiles = profile_columns(first)
+        keys, numbers = choose(profiles, table.name, settings.keys, settings.values)
+        counted = _RowCount(chain([first], batches))
+        if keys and numbers:
+            partials = sketch_batches(counted, keys, numbers, settings.config, table.name)
+        else:
+            partials = []
+            counted.exhaust()
+        sketches = [sketch for partial in partials for sketch in finish(partial, settings.config)]
+        return _record(table, counted.rows, columns=_notes(profiles, keys, numbers)), sketches
+    except Exception as problem:
+        return _record(table, problem=_reason(problem)), []
+
+
+class _RowCount:
+    """Batches that are counted as they pass."""
+
+    def __init__(self, batches: Iterable[pl.DataFrame]) -> None:
+        self._batches = batches
+        self.rows = 0
+
+    def __iter__(self) -> Any:
+        for batch in self._batches:
+            self.rows += batch.height
+            yield batch
+
+    def exhaust(self) -> None:
+        for _ in self:
+            pass
+
+
+def _notes(
+    profiles: Sequence[ColumnProfile], keys: Sequence[str], numbers: Sequence[str]
+) -> tuple[ColumnNote, ...]:
+    def role(name: str) -> str:
+        return " and ".join(role for role, names in (("key", keys), ("number", numbers)) if name in names)
+
+    return tuple(ColumnNote(p.name, p.kind, role(p.name), p.reason) for p in profiles)
+
+
+PARTIAL = pa.schema(
+    [
+        pa.field("table", pa.int32()),
+        pa.field("key", pa.string()),
+        pa.field("value", pa.string()),
+        pa.field("complete", pa.bool_()),
+        pa.field("counts", pa.string()),
+        pa.field("states", pa.binary()),
+        pa.field("rows", pa.int64()),
+        pa.field("problem", pa.string()),
+    ]
+)
+
+
+def sketch_chunk(number: int, table: LargeTable, chunk: Chunk, settings: Settings) -> pa.RecordBatch:
+    """Sketch one chunk of a large table to partial sketches, one row each."""
+    note = _progress_log(settings, f"chunk-{number}-{chunk.number}")
+    note("reading", table.source.name)
+    wanted = list(dict.fromkeys((*table.keys, *table.numbers)))
+    rows: list[dict[str, Any]] = []
+    try:
+        counted = _RowCount(read_chunk(chunk, table.layout, wanted))
+        partials = sketch_batches(
+            counted, table.keys, table.numbers, settings.config, table.source.name, chunk.number
+        )
+        rows = [_partial_row(number, partial, counted.rows) for partial in partials]
+    except Exception as problem:
+        rows = [{"table": number, "problem": _reason(problem)}]
+    return pa.RecordBatch.from_pylist(rows, schema=PARTIAL)
+
+
+def _partial_row(table: int, partial: Partial, rows: int) -> dict[str, Any]:
+    states = pa.record_batch({"hash": partial.hashes, **partial.states})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, states.schema) as writer:
+        writer.write_batch(states)
+    return {
+        "table": table,
+        "key": partial.pair.key,
+        "value": partial.pair.value,
+        "complete": partial.complete,
+        "counts": json.dumps(asdict(partial.counts)),
+        "states": sink.getvalue().to_pybytes(),
+        "rows": rows,
+    }
+
+
+def _partial_from(row: dict[str, Any], table: str) -> Partial:
+    states = pa.ipc.open_stream(row["states"]).read_all()
+    arrays = {name: states.column(name).to_numpy() for name in states.column_names}
+    return Partial(
+        ColumnPair(table, row["key"], row["value"]),
+        arrays.pop("hash"),
+        arrays,
+        Counts(**json.loads(row["counts"])),
+        row["complete"],
+    )
+
+
+def merge_chunks(number: int, table: LargeTable, partials: pa.Table, settings: Settings) -> None:
+    """Merge the partial sketches of a large table and write it as a segment of its own."""
+    rows = partials.to_pylist()
+    problems = [row["problem"] for row in rows if row["problem"]]
+    sketches: list[Sketch] = []
+    by_pair: dict[tuple[str, str], list[Partial]] = {}
+    row_counts: dict[tuple[str, str], int] = {}
+    for row in rows:
+        pair = (row["key"], row["value"])
+        if not problems:
+            by_pair.setdefault(pair, []).append(_partial_from(row, table.source.name))
+            row_counts[pair] = row_counts.get(pair, 0) + row["rows"]
+    # In the order of the plan: rows of a shuffle arrive in any.
+    for key in table.keys:
+        for value in table.numbers:
+            if (key, value) in by_pair:
+                merged = merge_all([[p] for p in by_pair[key, value]], settings.config)[0]
+                sketches += finish(merged, settings.config)
+    notes = _notes(table.profiles, table.keys, table.numbers)
+    record = _record(
+        table.source, max(row_counts.values(), default=0), problems[0] if problems else None, notes
+    )
+    write_segment(build_segment([(record, sketches)]), Path(settings.scratch, PARTS, f"table-{number:06}"))
+    _progress_log(settings, f"merge-{number}")("done", table.source.name)
+
+
+def _progress_log(settings: Settings, task: str) -> Callable[[str, str], None]:
+    """Return a function that notes what a task is doing where the build's own process can see it."""
+    file = Path(settings.scratch, PROGRESS, task)
+
+    def note(event: str, table: str) -> None:
+        with file.open("a", encoding="utf-8") as log:
+            log.write(f"{event}\t{table}\n")
+
+    return note

@@ -1,0 +1,177 @@
+import csv
+import io
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from covary.csvfile import Dialect, blocks, count_to_boundary, record_boundary, sniff
+
+
+@pytest.mark.parametrize(
+    ("delimiter", "name"), [(",", "comma"), ("\t", "tab"), (";", "semicolon"), ("|", "pipe")]
+)
+def test_finds_the_delimiter(delimiter, name):
+    text = "\n".join(delimiter.join(row) for row in [["day", "place", "x"], ["a", "b", "1"], ["c", "d", "2"]])
+    assert sniff(text.encode()).delimiter == delimiter
+
+
+def test_a_space_delimits_only_if_every_line_agrees():
+    assert sniff(b"a b\n1 2\n3 4\n").delimiter == " "
+    assert sniff(b"title\nNew York\nLos Angeles\nRome\n").columns == ("title",)
+
+
+def test_decimal_commas_do_not_beat_semicolons():
+    dialect = sniff(b"day;x;y\n1;1,5;2,5\n2;3,5;4,5\n")
+    assert dialect.delimiter == ";"
+    assert dialect.columns == ("day", "x", "y")
+
+
+def test_quoted_delimiters_and_line_ends_do_not_count():
+    dialect = sniff(b'name,note,x\n"a, b","first;\nsecond;",1\n"c, d","x;y\nz;",2\n')
+    assert (dialect.delimiter, dialect.columns) == (",", ("name", "note", "x"))
+
+
+def test_finds_single_quotes_and_leaves_apostrophes_alone():
+    assert sniff(b"a,b\n'x,1','y'\n'z','w'\n").quote == "'"
+    assert sniff(b"a,b\nO'Hara,it's\nO'Neil,who's\n").quote == '"'
+
+
+def test_inch_marks_are_no_quotes():
+    assert sniff(b'part,size\npipe,5"\nrod,6"\nbar,7"\nnut,8"x\n').quote in {'"', None}
+    assert sniff(b'part,size,x\npipe,5" thick,1\nrod,6" long,2\n').quote is None
+
+
+@pytest.mark.parametrize(
+    ("sample", "encoding"),
+    [
+        ("käse,x\nä,1\n".encode(), "utf-8"),
+        ("käse,x\nä,1\n".encode("utf-8-sig"), "utf-8"),
+        ("käse,x\nä,1\n".encode("cp1252"), "cp1252"),
+        (b"\xff\xfe" + "käse,x\nä,1\n".encode("utf-16-le"), "utf-16-le"),
+        (b"\xfe\xff" + "käse,x\nä,1\n".encode("utf-16-be"), "utf-16-be"),
+        ("kase,x\na,1\n".encode("utf-16-le"), "utf-16-le"),
+        ("äöüßéèñçå".encode() * 20 + b"\xe4,x\na,1\n", "utf-8"),
+    ],
+)
+def test_finds_the_encoding(sample, encoding):
+    assert sniff(sample).encoding == encoding
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_name():
+    for sample in ("day,x\n1,2\n".encode("utf-8-sig"), b"\xff\xfe" + "day,x\n1,2\n".encode("utf-16-le")):
+        assert sniff(sample).columns == ("day", "x")
+
+
+@pytest.mark.parametrize(
+    ("sample", "columns"),
+    [
+        (b"day,x\n2013-01-01,1\n2013-01-02,2\n", ("day", "x")),
+        (b"2013-01-01,1\n2013-01-02,2\n", ("column_1", "column_2")),
+        (b"name,town\nAnn,Rome\nBob,Oslo\n", ("name", "town")),
+        (b"yes,Rome\nno,Oslo\nyes,Rome\n", ("column_1", "column_2")),
+        (b"agency,2003,2004,2005\nA,1,2,3\nB,4,5,6\n", ("agency", "2003", "2004", "2005")),
+        (b"state,2021\nOhio,3.5\nIowa,4.5\n", ("state", "2021")),
+        (b"a,a,,a_2\n1,2,3,4\n", ("a", "a_3", "column_3", "a_2")),
+        (b"name\nAnn\nBob\n", ("name",)),
+        (b"\n\nday,x\n1,2\n", ("day", "x")),
+        (b"Report of 2013\n\nday,x,y\n1,2,3\n4,5,6\n", ("day", "x", "y")),
+        (b"Report,,\nday,x,y\n1,2,3\n4,5,6\n", ("day", "x", "y")),
+        (b"# made by hand, today\nday,x,y\n1,2,3\n4,5,6\n", ("day", "x", "y")),
+        (b"x,y\nrow1,1,2\nrow2,3,4\n", ("column_1", "x", "y")),
+        (b"day,x\r\n1,2\r\n", ("day", "x")),
+        (b"day,x\r1,2\r", ("day", "x")),
+        (b"day,x", ("day", "x")),
+        (b"", ()),
+        (b"\n\n", ()),
+    ],
+)
+def test_names_the_columns(sample, columns):
+    assert sniff(sample).columns == columns
+
+
+@pytest.mark.parametrize(
+    ("sample", "body"),
+    [
+        (b"a,b\n1,2\n", b"1,2\n"),
+        (b"a,b\r\n1,2\r\n", b"1,2\r\n"),
+        (b'"a\nb",c\n1,2\n', b"1,2\n"),
+        ("ä,b\n1,2\n".encode("utf-8-sig"), b"1,2\n"),
+        ("1,2\n3,4\n".encode("utf-8-sig"), b"1,2\n3,4\n"),
+        (b"title\na,b,c\n1,2,3\n4,5,6\n", b"1,2,3\n4,5,6\n"),
+        (b"title\n1,2,3\n4,5,6\n7,8,9\n", b"1,2,3\n4,5,6\n7,8,9\n"),
+    ],
+)
+def test_says_where_the_data_begin(sample, body):
+    assert sample[sniff(sample).body_start :] == body
+
+
+def test_half_a_last_line_of_a_long_sample_is_no_evidence():
+    sample = (b"day,x\n" + b"2013-01-01,123456\n" * 10_000)[: 64 << 10]
+    assert sniff(sample).columns == ("day", "x")
+
+
+@given(st.binary(max_size=300))
+@example(b'"')
+@example(b"a\rb\n'c")
+def test_any_bytes_have_some_dialect(sample):
+    dialect = sniff(sample)
+    assert 0 <= dialect.body_start
+    assert len(set(dialect.columns)) == len(dialect.columns)
+
+
+cells = st.text(alphabet='ab1,"\n\r;', max_size=6)
+
+
+@st.composite
+def csv_files(draw):
+    width = draw(st.integers(1, 4))
+    rows = draw(st.lists(st.lists(cells, min_size=width, max_size=width), min_size=1, max_size=40))
+    end = draw(st.sampled_from(["\n", "\r\n"]))
+    buffer = io.StringIO(newline="")
+    csv.writer(buffer, lineterminator=end).writerows(rows)
+    return rows, buffer.getvalue().encode()
+
+
+def dialect_of(rows):
+    return Dialect(",", '"', "utf-8", "\n", False, tuple(f"c{i}" for i in range(len(rows[0]))), 0)
+
+
+def parsed(block):
+    return list(csv.reader(io.StringIO(block.decode(), newline="")))
+
+
+@given(csv_files(), st.integers(1, 60), st.integers(1, 60))
+def test_blocks_end_at_records_whatever_their_size(file, piece, size):
+    rows, text = file
+    pieces = [text[start : start + piece] for start in range(0, len(text), piece)]
+    # A bound of four blocks guards against unclosed quotes, so a block must hold a record here.
+    cut = list(blocks(pieces, dialect_of(rows), size + 60))
+    assert b"".join(cut) == text
+    assert [row for block in cut for row in parsed(block)] == parsed(text)
+
+
+@given(csv_files(), st.data())
+def test_a_boundary_told_by_the_bytes_around_it_is_a_true_one(file, data):
+    rows, text = file
+    at = data.draw(st.integers(1, len(text)))
+    begin = data.draw(st.integers(0, at - 1))
+    found = record_boundary(text[begin:], at - begin, dialect_of(rows))
+    counted = count_to_boundary([text], at, dialect_of(rows))
+    if b'"' in text[begin:]:
+        assert found is None or begin + found == counted
+    assert parsed(text[:counted]) + parsed(text[counted:]) == parsed(text)
+
+
+def test_a_stray_quote_does_not_move_the_boundaries_after_it():
+    text = b'a,5" x,"q"\n' + b'b,"c\nd","e"\n' * 50
+    dialect = Dialect(",", '"', "utf-8", "\n", False, ("x", "y", "z"), 0)
+    found = record_boundary(text[5:], 300, dialect)
+    assert found is not None
+    assert text[5 + found :].startswith(b"b,")
+
+
+def test_an_unclosed_quote_does_not_swallow_the_rest_of_a_large_file():
+    dialect = Dialect(",", '"', "utf-8", "\n", False, ("x", "y"), 0)
+    pieces = [b'a,"b\n', *[b"c,d\n"] * 1000]
+    assert max(map(len, blocks(pieces, dialect, 100))) < 500
