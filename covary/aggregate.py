@@ -97,15 +97,18 @@ def _fold_ordered(
 
 def concatenate(parts: Sequence[States]) -> States:
     """Put the states of several parts of one column one after the other."""
-    names = sorted(set().union(*parts))
-    sizes = [part["count"].size for part in parts]
-    # A limb that a part never needed is zero there.
-    return {
-        name: np.concatenate(
-            [part.get(name, np.zeros(n, np.int64)) for part, n in zip(parts, sizes, strict=True)]
-        )
-        for name in names
-    }
+    return {name: np.concatenate(arrays) for name, arrays in _aligned(parts)}
+
+
+def stack(columns: Sequence[States]) -> States:
+    """Put the states of several columns with the same keys one below the other."""
+    return {name: np.stack(arrays) for name, arrays in _aligned(columns)}
+
+
+def _aligned(parts: Sequence[States]) -> Iterator[tuple[str, list[npt.NDArray[Any]]]]:
+    for name in sorted(set().union(*parts)):
+        # A limb that a part never needed is zero there.
+        yield name, [part.get(name, np.zeros(part["count"].size, np.int64)) for part in parts]
 
 
 def merge_states(states: States, keys: Grouped) -> States:
@@ -125,12 +128,15 @@ def merge_states(states: States, keys: Grouped) -> States:
     return merged
 
 
-def _exact_sum(states: States) -> tuple[Floats, int]:
-    """Add the limbs up; also return the power of two that the result is still to be multiplied by."""
+def _exact_sum(states: States) -> tuple[Floats, npt.NDArray[np.int64]]:
+    """Add the limbs up; also return the power of two that each result is still to be multiplied by."""
     limbs = {int(name.removeprefix(LIMB)): state for name, state in states.items() if name.startswith(LIMB)}
     highest = max(limbs)
-    spare = 2 * LIMB_BITS if highest * LIMB_BITS > FAR_EXPONENT else 0
     carry = np.zeros_like(limbs[highest])
+    spare = np.zeros_like(carry)
+    for place, limb in limbs.items():
+        if place * LIMB_BITS > FAR_EXPONENT:
+            spare[limb != 0] = 2 * LIMB_BITS  # key by key: a tiny sum scaled down would vanish
     total = np.zeros(carry.shape)
     half = 1 << (LIMB_BITS - 1)
     for place in range(min(limbs), highest + 1):
@@ -160,12 +166,13 @@ class Aggregate:
     finish: Callable[[States], Floats]
 
 
+# Adding 0 turns -0 into 0: which of the two a minimum finds depends on the order of the rows.
 AGGREGATES = {
     "mean": Aggregate(frozenset({"sum"}), _mean),
     "sum": Aggregate(frozenset({"sum"}), _sum),
     "count": Aggregate(frozenset(), lambda states: states["count"].astype(np.float64)),
-    "min": Aggregate(frozenset({"min"}), lambda states: states["min"]),
-    "max": Aggregate(frozenset({"max"}), lambda states: states["max"]),
+    "min": Aggregate(frozenset({"min"}), lambda states: states["min"] + 0.0),
+    "max": Aggregate(frozenset({"max"}), lambda states: states["max"] + 0.0),
     "first": Aggregate(frozenset({"first"}), lambda states: states["first"]),
     "last": Aggregate(frozenset({"last"}), lambda states: states["last"]),
 }

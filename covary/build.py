@@ -6,9 +6,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Thread
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from covary.errors import NoTables
+import polars as pl
+
+from covary.errors import NoSuchColumn, NoTables
 from covary.keys import NORMALISER
 from covary.query import Index, open_index
 from covary.segment import TableRecord, build_segment, fold_segments
@@ -16,10 +18,11 @@ from covary.sketch import DEFAULT_SIZE, SketchConfig
 from covary.sources import find_tables
 from covary.spark import run_on_spark, start_session
 from covary.store import (
+    SEGMENTS,
     Manifest,
+    Segment,
     building,
     commit,
-    read_manifest,
     read_segment,
     stored_segment,
     write_segment,
@@ -91,7 +94,7 @@ def build_index(
         with _watching(scratch / PROGRESS, len(tables), on_progress):
             _run(todo, settings, spark, master, remote)
         left_out = [*todo.broken, *(TableRecord(s.path, s.path, problem=s.reason) for s in skipped)]
-        commit(folder, _gather(folder, scratch, left_out, config), scratch)
+        commit(folder, _gather(folder, left_out, settings), scratch)
     return open_index(folder)
 
 
@@ -108,12 +111,14 @@ def _run(
         session.stop()
 
 
-def _gather(folder: Path, scratch: Path, left_out: Sequence[TableRecord], config: SketchConfig) -> Manifest:
+def _gather(folder: Path, left_out: Sequence[TableRecord], settings: Settings) -> Manifest:
     """Fold the segments of all tasks, in plan order, into as few as their size allows."""
+    scratch = Path(settings.scratch)
     parts = sorted((scratch / PARTS).iterdir())
     segments = [read_segment(part, stored_segment(part)) for part in parts]
     segments.append(build_segment([(record, []) for record in left_out]))
-    batches: list[list[Any]] = [[]]
+    _refuse_emptiness(segments, settings)
+    batches: list[list[Segment]] = [[]]
     filled = 0
     for segment in segments:
         postings = segment.arrays["postings.sketch"].size
@@ -127,14 +132,34 @@ def _gather(folder: Path, scratch: Path, left_out: Sequence[TableRecord], config
         write_segment(fold_segments(batch), scratch / f"{first + number:06}")
         for number, batch in enumerate(batches)
     ]
-    return Manifest(config, tuple(stored))
+    return Manifest(settings.config, tuple(stored))
+
+
+def _refuse_emptiness(segments: Sequence[Segment], settings: Settings) -> None:
+    """An index without a sketch can answer nothing: say why, and leave the previous one alone."""
+    if any(segment.sketches.height for segment in segments):
+        return
+    tables = pl.concat([segment.tables for segment in segments])
+    columns = (
+        tables["columns"].explode().drop_nulls().struct.field("name").unique(maintain_order=True).to_list()
+    )
+    for name in (*settings.keys, *settings.values):
+        if columns and name not in columns:
+            raise NoSuchColumn(name, f"any of the {tables.height} tables", columns)
+    problems = tables.filter(pl.col("problem").is_not_null())
+    if problems.height == tables.height:
+        first = problems.row(0, named=True)
+        raise NoTables(f"none of the {tables.height} tables can be read; {first['path']}: {first['problem']}")
+    raise NoTables(
+        f"none of the {tables.height} tables has both a key column and a number column; "
+        f"name them with --key and --value"
+    )
 
 
 def _next_number(folder: Path) -> int:
     """Number new segments after those of the index being replaced, which readers may still have open."""
-    if not (folder / "manifest.json").exists():
-        return 0
-    return 1 + max((int(segment.name) for segment in read_manifest(folder).segments), default=-1)
+    there = (folder / SEGMENTS).iterdir() if (folder / SEGMENTS).exists() else ()
+    return 1 + max((int(segment.name) for segment in there if segment.name.isdigit()), default=-1)
 
 
 @contextmanager

@@ -4,18 +4,17 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
 
+import numpy as np
 import polars as pl
 
 from covary.errors import UnusableColumn
 
 ABSENT = ("", "NA", "N/A", "n/a", "null", "NULL", "None", "NaN", "nan", "-", ".", "..", "#N/A", "#REF!")
 NUMBER_SHARE = 0.95
-LONGEST_KEY = 200  # characters on average: more is prose
+LONGEST_KEY = 200  # bytes on average: more is prose
 FEWEST_ROW_NUMBERS = 20
-PROFILED_ROWS = 100_000
-PROFILED_SLICES = 100
+PROFILED_ROWS, PROFILED_SLICES = 100_000, 100
 CALENDAR = "dates as YYYYMMDD"
 INSPECTED_RUN = 12  # neighbouring rows, at the start, in the middle and at the end
 
@@ -25,17 +24,8 @@ STRIPPED = _CELL.str.strip_chars()
 PRESENT = pl.when(~_CELL.is_in(ABSENT)).then(_CELL)
 NUMBER = _CELL.cast(pl.Float64, strict=False)
 FINITE = pl.when(_CELL.is_finite()).then(_CELL)
-MEASURED = [
-    _CELL.is_finite().sum().name.suffix("\0numbers"),
-    (_CELL.floor() == _CELL).sum().name.suffix("\0whole"),
-    _CELL.min().name.suffix("\0low"),
-    _CELL.max().name.suffix("\0high"),
-]
-WRITTEN = [
-    _CELL.count().name.suffix("\0present"),
-    (_CELL.min() != _CELL.max()).name.suffix("\0varies"),
-    _CELL.str.len_chars().mean().name.suffix("\0length"),
-]
+LENGTH = _CELL.str.len_bytes().mean()
+WRITTEN = [_CELL.count().name.suffix("\0present"), (_CELL.min() != _CELL.max()).name.suffix("\0varies")]
 
 
 def _words(text: str) -> frozenset[str]:
@@ -105,11 +95,11 @@ class _Facts:
     cells: list[str]  # a few of those present, in order
     present: int
     varies: bool
-    length: float  # characters on average; 0 if every cell is a number
     numbers: int
+    low: float  # of the numbers; NaN without any
+    high: float
     whole: int
-    low: float | None  # of the numbers
-    high: float | None
+    length: float = 0.0  # bytes on average; 0 if every cell is a number
 
 
 def profile_columns(rows: pl.DataFrame) -> list[ColumnProfile]:
@@ -169,60 +159,52 @@ def _spread(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _facts(columns: pl.DataFrame) -> dict[str, _Facts]:
-    """A cheap pass over all columns, and a second over those with cells that didn't read as numbers."""
-    cells = _inspected(columns)
+    """One pass over all columns; a second, slower one only over those that it leaves in doubt."""
     facts = {}
-    for column, (numbers, *measured) in zip(columns, _measured(columns), strict=True):
-        present = numbers if column.dtype.is_numeric() else len(column) - column.null_count()
-        facts[column.name] = _Facts(
-            cells[column.name], present, measured[1] != measured[2], 0.0, numbers, *measured
-        )
-    unclear = [column for column in columns if facts[column.name].numbers < facts[column.name].present]
+    for column, cells, measured in zip(columns, _inspected(columns), _measured(columns), strict=True):
+        present = measured[0] if column.dtype.is_numeric() else len(column) - column.null_count()
+        facts[column.name] = _Facts(cells, present, measured[1] != measured[2], *measured)
+    texts = [column for column in columns if facts[column.name].numbers < facts[column.name].present]
+    unclear = [column for column in texts if not _is_plainly_text(facts[column.name])]
     if unclear:
-        facts |= _facts_of_text(pl.DataFrame(unclear).select(STRIPPED).select(PRESENT), facts)
+        facts |= _cleaned_facts(pl.DataFrame(unclear).select(STRIPPED).select(PRESENT), facts)
+    if texts:
+        lengths = pl.DataFrame(texts).select(LENGTH).row(0)
+        for column, length in zip(texts, lengths, strict=True):
+            facts[column.name] = replace(facts[column.name], length=length or 0.0)
     return facts
 
 
-def _facts_of_text(texts: pl.DataFrame, facts: dict[str, _Facts]) -> dict[str, _Facts]:
+def _is_plainly_text(facts: _Facts) -> bool:
+    return facts.numbers == 0 and len(set(facts.cells)) > 1 and not any(map(_DECIMAL.fullmatch, facts.cells))
+
+
+def _cleaned_facts(texts: pl.DataFrame, facts: dict[str, _Facts]) -> dict[str, _Facts]:
     """The facts once cells are stripped and marks of absence are gone."""
-    written = {
-        column.name: replace(facts[column.name], present=present, varies=varies, length=length or 0.0)
-        for column, (present, varies, length) in zip(texts, _by_column(texts, WRITTEN), strict=True)
+    written = texts.select(WRITTEN).row(0)
+    by_column = zip(written[: texts.width], written[texts.width :], _measured(texts), strict=True)
+    return {
+        column.name: _Facts(facts[column.name].cells, present, bool(varies), *measured)
+        for column, (present, varies, measured) in zip(texts, by_column, strict=True)
     }
-    mixed = [column for column in texts if _holds_numbers(facts[column.name])]
-    if mixed:
-        measured = _by_column(_numbers(pl.DataFrame(mixed)), MEASURED)
-        for column, (numbers, whole, low, high) in zip(mixed, measured, strict=True):
-            fact = written[column.name]
-            written[column.name] = replace(fact, numbers=numbers, whole=whole, low=low, high=high)
-    return written
 
 
-def _holds_numbers(facts: _Facts) -> bool:
-    return facts.numbers > 0 or any(map(_DECIMAL.fullmatch, facts.cells))
+def _measured(columns: pl.DataFrame) -> list[tuple[int, float, float, int]]:
+    """How many cells of each column are finite numbers, the least, the greatest, and how many are whole."""
+    numbers = columns.select(NUMBER).to_numpy()
+    numbers = np.where(np.isfinite(numbers), numbers, np.nan)
+    counted = np.isfinite(numbers).sum(axis=0), (numbers == np.floor(numbers)).sum(axis=0)
+    low, high = (extreme.reduce(numbers, axis=0, initial=np.nan) for extreme in (np.fmin, np.fmax))
+    return list(zip(counted[0].tolist(), low.tolist(), high.tolist(), counted[1].tolist(), strict=True))
 
 
-def _measured(columns: pl.DataFrame) -> list[tuple[Any, ...]]:
-    # Text that reads as "nan" or "inf" is rare and sends its column to the second pass, which leaves it out.
-    clean = all(dtype == pl.String or dtype.is_integer() for dtype in columns.dtypes)
-    return _by_column(columns.select(NUMBER) if clean else _numbers(columns), MEASURED)
-
-
-def _by_column(frame: pl.DataFrame, aggregates: list[pl.Expr]) -> list[tuple[Any, ...]]:
-    """The aggregates of each column, all in one pass."""
-    found = frame.select(aggregates).row(0)
-    return list(
-        zip(*(found[start : start + frame.width] for start in range(0, len(found), frame.width)), strict=True)
-    )
-
-
-def _inspected(columns: pl.DataFrame) -> dict[str, list[str]]:
+def _inspected(columns: pl.DataFrame) -> list[list[str]]:
+    """A few cells of each column, stripped."""
     starts = sorted({0, columns.height // 2, max(columns.height - INSPECTED_RUN, 0)})
     rows = [row for start in starts for row in columns.slice(start, INSPECTED_RUN).rows()]
     by_column = zip(*rows, strict=True) if rows else [()] * columns.width
     stripped = ([str(cell).strip() for cell in cells if cell is not None] for cells in by_column)
-    present = ([cell for cell in cells if cell not in ABSENT] for cells in stripped)
-    return dict(zip(columns.columns, present, strict=True))
+    return [[cell for cell in cells if cell not in ABSENT] for cells in stripped]
 
 
 def _profile(column: pl.Series, facts: _Facts) -> ColumnProfile:
@@ -280,6 +262,8 @@ def _identifier_word(name: str, facts: _Facts) -> str:
     """The word that says that a column identifies: zip_code, GEOID, birthYear, but not codes_per_day."""
     if name == "Unnamed: 0":  # pandas, reading back the index that it wrote
         return "unnamed"
+    if name.rstrip().endswith("#"):
+        return "#"
     words: list[str] = [word.lower() for word in _WORD.findall(name)]
     words = [word for word in words if not word.isdigit()] or [""]
     first, last = words[0], words[-1]
@@ -294,9 +278,7 @@ def _identifier_word(name: str, facts: _Facts) -> str:
 
 
 def _fits(facts: _Facts, bounds: tuple[int, int]) -> bool:
-    return (
-        facts.low is not None and facts.high is not None and bounds[0] <= facts.low <= facts.high <= bounds[1]
-    )
+    return bounds[0] <= facts.low and facts.high <= bounds[1]
 
 
 def _all_dates(column: pl.Series) -> bool:
@@ -309,8 +291,7 @@ def _may_count_up(facts: _Facts) -> bool:
     """A cheap test first: dense in its range, or one more in each of the first rows (of a sample)."""
     first = [float(cell) for cell in facts.cells[:INSPECTED_RUN] if _INTEGER.fullmatch(cell)]
     in_order = len(first) == INSPECTED_RUN and all(after - before == 1 for before, after in pairwise(first))
-    span = (facts.high or 0.0) - (facts.low or 0.0)
-    return in_order or facts.numbers - 1 <= span <= 1.02 * facts.numbers
+    return in_order or facts.numbers - 1 <= facts.high - facts.low <= 1.02 * facts.numbers
 
 
 def _counts_up(column: pl.Series) -> bool:

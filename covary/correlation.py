@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 import numpy as np
-from scipy.stats import rankdata
 
 from covary.aggregate import Floats
 from covary.errors import CovaryError
@@ -36,7 +35,14 @@ def spearman(x: Floats, y: Floats) -> float:
     """Pearson's r of the ranks, ties sharing their average rank."""
     if x.size < SMALLEST_SAMPLE:
         return float("nan")
-    return pearson(rankdata(x), rankdata(y))
+    return pearson(_average_ranks(x), _average_ranks(y))
+
+
+def _average_ranks(values: Floats) -> Floats:
+    _, group, sizes = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(sizes)
+    ranks: Floats = (last - (sizes - 1) / 2)[group]
+    return ranks
 
 
 MEASURES: dict[str, Callable[[Floats, Floats], float]] = {"pearson": pearson, "spearman": spearman}

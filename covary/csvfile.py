@@ -12,9 +12,9 @@ from typing import Final, Literal
 import numpy as np
 
 SAMPLE_BYTES = 64 << 10
-SNIFFED_RECORDS = 50
+SNIFFED_RECORDS = 30
 SNIFFED_LINES = 200  # more than the records, because quoted cells may hold line ends
-HEADER_EVIDENCE = 20
+HEADER_EVIDENCE = 10
 BLOCK_BYTES = 16 << 20
 # Where several split every record alike, the later ones are likelier to be part of a cell ("1,5;2,5").
 DELIMITERS = ("\t", ";", "|", ",")
@@ -54,16 +54,18 @@ def sniff(sample: bytes) -> Dialect:
     text_encoding = "cp1252" if encoding == "cp1252" else "utf-8"
     line_end = "\n" if b"\n" in sample or b"\r" not in sample else "\r"
     lines = _first_lines(sample[start:], line_end, len(sample) >= SAMPLE_BYTES)
-    quote: str | None = _quote(sample)
+    seen = b"".join(lines)
+    quote: str | None = _quote(seen)
     parses: dict[str, list[_Record]] = {}
     for delimiters in (DELIMITERS, WEAK_DELIMITERS):
-        tried = [name for name in delimiters if name.encode() in lines[0] or name.encode() in lines[-1]]
+        tried = [name for name in delimiters if name.encode() in seen]
         parses |= {name: _records(lines, name, quote, text_encoding, start) for name in tried}
         delimiter = _delimiter({name: [len(record.cells) for record in parses[name]] for name in parses})
         if delimiter:
             break
-    delimiter = delimiter or ","
-    if quote and _misplaced(sample[start:], delimiter, quote):
+    # One column: a delimiter that never occurs, lest commas in its text cut it.
+    delimiter = delimiter or next(name for name in (",", *DELIMITERS, "\x1f") if name.encode() not in seen)
+    if quote and quote.encode() in seen and _only_marks(seen, delimiter, quote):
         quote = None
         parses[delimiter] = _records(lines, delimiter, quote, text_encoding, start)
     records = parses.get(delimiter) or _records(lines, delimiter, quote, text_encoding, start)
@@ -196,7 +198,7 @@ def _is_header(names: list[str], body: list[list[str]]) -> bool:
 
 def _counts_up(cells: list[str]) -> bool:
     """Whether 1, 2, 3, ... stand across a line: those are names, data hardly ever do."""
-    numbers = [int(cell) for cell in cells if cell.isdecimal()]
+    numbers = [int(cell) for cell in cells if cell.isdecimal() and len(cell) < 10]
     return len(numbers) > 2 and all(after - before == 1 for before, after in pairwise(numbers))
 
 
@@ -208,14 +210,14 @@ def _kind(cell: str) -> str:
 def _unique_names(names: Sequence[str]) -> tuple[str, ...]:
     """Names as written; the empty become column_N, the repeated get _2, _3, ..."""
     taken = set(names)
-    given: list[str] = []
+    given: dict[str, None] = {}  # in order
     for number, written in enumerate(names, start=1):
         name = wanted = written if written.strip() else f"column_{number}"
         repeat = 1
         while name in given or (name != written and name in taken):
             repeat += 1
             name = f"{wanted}_{repeat}"
-        given.append(name)
+        given[name] = None
     return tuple(given)
 
 
@@ -238,19 +240,23 @@ def record_boundary(window: bytes, at: int, dialect: Dialect) -> int | None:
 
 def _misplacements(window: bytes, quotes: np.ndarray, parity: int, dialect: Dialect) -> int:
     """How many quotes stand where none can if `parity` quotes (of two) precede the window."""
-    raw = np.frombuffer(window, np.uint8)
-    fine = np.zeros(256, dtype=bool)
-    fine[list(f"{dialect.delimiter}{dialect.quote}\n\r".encode())] = True
-    opens, closes = quotes[parity::2], quotes[1 - parity :: 2]
-    opens, closes = opens[opens > 0], closes[closes < len(raw) - 1]
-    return int((~fine[raw[opens - 1]]).sum() + (~fine[raw[closes + 1]]).sum())
+    before, after = _at_edges(window, quotes, dialect.delimiter, str(dialect.quote))
+    return int((~before[parity::2]).sum() + (~after[1 - parity :: 2]).sum())
 
 
-def _misplaced(sample: bytes, delimiter: str, quote: str) -> bool:
-    """Whether most quotes stand in mid-cell (5" pipe), so that they're only marks."""
+def _at_edges(text: bytes, quotes: np.ndarray, delimiter: str, quote: str) -> tuple[np.ndarray, np.ndarray]:
+    """For each quote, whether what precedes it and what follows it can border on a cell."""
+    edge = np.zeros(256, dtype=bool)
+    edge[list(f"{delimiter}{quote}\n\r".encode())] = True
+    padded = np.frombuffer(b"\n" + text + b"\n", np.uint8)
+    return edge[padded[quotes]], edge[padded[quotes + 2]]
+
+
+def _only_marks(sample: bytes, delimiter: str, quote: str) -> bool:
+    """Whether quotes are mere marks (5" pipe): none opens a cell, or most stand in the middle of one."""
     quotes = np.flatnonzero(np.frombuffer(sample, np.uint8) == ord(quote))
-    dialect = Dialect(delimiter, quote, "utf-8", "\n", True, (), 0)
-    return bool(len(quotes)) and 2 * _misplacements(sample, quotes, 0, dialect) > len(quotes)
+    before, after = _at_edges(sample, quotes, delimiter, quote)
+    return bool(not before.any() or 2 * (before | after).sum() < len(quotes))
 
 
 def _lines_are_records(window: bytes, dialect: Dialect) -> bool:

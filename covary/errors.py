@@ -50,8 +50,9 @@ class NoSuchColumn(TableError):
         names = list(columns)
         by_folded = {column.casefold(): column for column in names}
         near = [by_folded[match] for match in get_close_matches(name.casefold(), by_folded, n=3, cutoff=0.5)]
-        hint = f"did you mean {' or '.join(near)}?" if near else f"it has: {', '.join(names)}"
-        super().__init__(f"{table} has no column {name!r}; {hint}")
+        shown = ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
+        hint = f"did you mean {' or '.join(near)}?" if near else f"there are: {shown}"
+        super().__init__(f"there is no column {name!r} in {table}; {hint}")
 
 
 class UnusableColumn(TableError):

@@ -140,7 +140,7 @@ def sketch_table(table: OpenTable, key: str, value: str, config: SketchConfig) -
     partials = sketch_batches(batches, [key], [value], config, table.name) if key != value else []
     if not partials:
         raise UnusableColumn(f"the key and the value of {name} are both {key!r}; name two columns")
-    finished = finish(partials[0], config)[0]
+    finished = finish(partials, config)[0]
     if not finished.size:
         raise UnusableColumn(_why_empty(first, key, value, name))
     return finished

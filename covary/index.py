@@ -53,15 +53,19 @@ class OpenSegment:
         self._key_sets = segment.key_sets
         self._hashes = segment.arrays["keys.hash"]
         self._members = segment.arrays["members.place"]
-        sketches, values = segment.arrays["postings.sketch"], segment.arrays["postings.value"]
-        starts = np.append(segment.arrays["keys.start"], np.uint64(sketches.size)).astype(np.int64)
-        self._postings = Postings(starts, sketches, values)
+        self._postings = Postings(
+            segment.arrays["starts.start"],
+            segment.arrays["postings.sketch"],
+            segment.arrays["postings.value"],
+        )
         key_set = segment.sketches["key_set"].to_numpy()
         self._thresholds = segment.key_sets["threshold"].to_numpy()[key_set]
 
     def score(self, query: Sketch, measure: str) -> Candidates:
         """Score every sketch that shares a key with the query, in one pass over their postings."""
-        keys, x = self._shared_keys(query)
+        keys, shared = self._shared_keys(query)
+        # Sums want values near 0; ranks want them as they are, since centring may make neighbours equal.
+        x = _centred(query.values)[shared] if measure == "pearson" else query.values[shared]
         sizes, correlations = ALL_AT_ONCE[measure](keys, x, self._postings, self.sketches.height)
         joined = np.flatnonzero(sizes)
         sizes, correlations = sizes[joined], correlations[joined]
@@ -70,17 +74,17 @@ class OpenSegment:
         cut = np.minimum(self._thresholds[joined], query.threshold)
         return Candidates(joined, sizes, correlations, sizes / cut)
 
-    def _shared_keys(self, query: Sketch) -> tuple[npt.NDArray[np.int64], Floats]:
+    def _shared_keys(self, query: Sketch) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         wanted = stored_hashes(query.key_hashes)
         places = np.searchsorted(self._hashes, wanted)
         found = np.flatnonzero(places < self._hashes.size)
         found = found[self._hashes[places[found]] == wanted[found]]
-        return places[found], _centred(query.values)[found]
+        return places[found], found
 
     def _joined_values(self, query: Sketch, number: int) -> tuple[Floats, Floats]:
-        keys, x = self._shared_keys(query)
+        keys, shared = self._shared_keys(query)
         postings = find_postings(keys, number, self._postings.starts, self._postings.sketches)
-        return x[postings >= 0], self._postings.values[postings[postings >= 0]]
+        return query.values[shared][postings >= 0], self._postings.values[postings[postings >= 0]]
 
     def sketch(self, number: int) -> Sketch:
         """Return one sketch as it was built."""
@@ -157,14 +161,15 @@ class StoredSketches:
         segment = int(np.searchsorted(self._firsts, number, side="right")) - 1
         return self.segments[segment].sketch(number - int(self._firsts[segment]))
 
-    def table_paths(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.object_]:
-        """Return the path of the table that each sketch was made from."""
-        return self._path_of_sketch[numbers]
-
-    @cached_property
-    def _path_of_sketch(self) -> npt.NDArray[np.object_]:
-        paths = [s.tables["path"].gather(s.sketches["table"]).to_numpy() for s in self.segments]
-        return np.concatenate(paths).astype(object)
+    def made_from(self, path: str | None) -> npt.NDArray[np.int64]:
+        """Return the numbers of the sketches that were made from a file."""
+        numbers: list[npt.NDArray[np.int64]] = []
+        for segment, first in zip(self.segments, self._firsts, strict=False):
+            tables = np.flatnonzero((segment.tables["path"] == path).to_numpy()) if path else np.empty(0)
+            if tables.size:
+                of_table = np.isin(segment.sketches["table"].to_numpy(), tables)
+                numbers.append(first + np.flatnonzero(of_table))
+        return np.concatenate(numbers) if numbers else np.empty(0, dtype=np.int64)
 
     def sketch(self, table: str, key: str, value: str, aggregate: str | None = None) -> Sketch:
         """Return the sketch of one ⟨key, number⟩ pair by name."""

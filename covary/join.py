@@ -1,4 +1,4 @@
-"""Two sketches to the joined sample, and what the sketches say of the join itself (paper, sections 2.1, 3.2)."""
+"""Two sketches to the joined sample, and what they say of the join itself (paper, sections 2.1 and 3.2)."""
 
 from dataclasses import dataclass
 
@@ -70,7 +70,7 @@ def measure_join(left: Sketch, right: Sketch, shared: int) -> JoinSize:
     if not exact and shared:
         cut = min(left.threshold, right.threshold)
         union = np.count_nonzero(left.units <= cut) + np.count_nonzero(right.units <= cut) - shared
-        overlap = shared / union * (union - 1) / cut
+        overlap = float(shared / union * (union - 1) / cut)
     largest = min(left.distinct_keys, right.distinct_keys)
     overlap = max(float(shared), min(overlap, largest))
     containment = min(1.0, overlap / left.distinct_keys) if left.size else 0.0

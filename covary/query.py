@@ -61,6 +61,7 @@ class Hit:
     score: float
     rows: int
     distinct_keys: float
+    dropped_rows: int
 
     def to_dict(self) -> dict[str, Any]:
         """Return the hit as it stands in JSON: one flat object."""
@@ -175,7 +176,7 @@ class Index(StoredSketches):
         table = open_table(frame, [key, value])
         query = sketch_table(table, key, value, config)
         scored = self.score(query, measure)
-        own = self.table_paths(scored.sketches) == (table.path or "")
+        own = np.isin(scored.sketches, self.made_from(table.path))
         candidates = scored if include_own else scored.only(~own)
         if retrieve is not None:
             candidates = _largest_overlap(candidates, retrieve)
@@ -227,17 +228,23 @@ def _hit(index: StoredSketches, query: Sketch, number: int, score: float, measur
         score,
         found.counts.rows,
         found.distinct_keys,
+        _dropped(found),
     )
 
 
 def _note(query: Sketch) -> QueryNote:
-    counts = query.counts
     return QueryNote(
         query.pair.table,
         query.pair.key,
         query.pair.value,
         query.aggregate,
-        counts.rows,
+        query.counts.rows,
         query.distinct_keys,
-        counts.null_keys + counts.null_values + counts.not_finite,
+        _dropped(query),
     )
+
+
+def _dropped(sketch: Sketch) -> int:
+    """Rows without a key or without a number."""
+    counts = sketch.counts
+    return counts.null_keys + counts.null_values + counts.not_finite

@@ -145,7 +145,7 @@ def _invert(key_sets: Sequence[_KeySet]) -> dict[str, npt.NDArray[Any]]:
     return {
         "members.place": members,
         "keys.hash": keys,
-        "keys.start": starts[first].astype(np.uint64) if first.size else np.empty(0, np.uint64),
+        "starts.start": np.append(starts[first], np.int64(width.sum())),
         "postings.sketch": (np.repeat(first_sketch[key_set], width) + within).astype(np.uint32),
         "postings.value": values[np.repeat(row_starts[by_hash], width) + within],
     }
@@ -188,9 +188,7 @@ def _before(counts: Sequence[int]) -> list[int]:
 def _fold_arrays(parts: Sequence[Any], sketches_before: Sequence[int]) -> dict[str, npt.NDArray[Any]]:
     keys = np.unique(np.concatenate([part["keys.hash"] for part in parts]))
     places = [np.searchsorted(keys, part["keys.hash"]) for part in parts]
-    lengths = [
-        np.diff(part["keys.start"].astype(np.int64), append=part["postings.sketch"].size) for part in parts
-    ]
+    lengths = [np.diff(part["starts.start"]) for part in parts]
     total = np.zeros(keys.size, dtype=np.int64)
     for place, length in zip(places, lengths, strict=True):
         total[place] += length
@@ -209,7 +207,7 @@ def _fold_arrays(parts: Sequence[Any], sketches_before: Sequence[int]) -> dict[s
             [place[part["members.place"]] for part, place in zip(parts, places, strict=True)]
         ).astype(np.uint32),
         "keys.hash": keys,
-        "keys.start": starts.astype(np.uint64),
+        "starts.start": np.append(starts, np.int64(total.sum())),
         "postings.sketch": sketch,
         "postings.value": value,
     }

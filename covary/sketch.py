@@ -1,8 +1,9 @@
 """The kernel (paper, section 3): rows to partial sketches, partials to one, one to the finished sketches."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
+from itertools import groupby
 from operator import add
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from covary.aggregate import AGGREGATES, Floats, Grouped, States, concatenate, fold_rows, merge_states
+from covary.aggregate import AGGREGATES, Floats, Grouped, States, concatenate, fold_rows, merge_states, stack
 from covary.errors import SketchError
 from covary.hashing import SCHEMES, Hashes, HashScheme, Orders, smallest_first
 from covary.keys import NORMALISER, key_text
@@ -81,15 +82,6 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class NumberColumn:
-    """A column of numbers ready to be folded: NaN where a value is missing or not finite."""
-
-    values: Floats
-    counts: Counts
-    has_gaps: bool
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Partial:
     """The sketch of some rows of a table: its n smallest keys in h_u order, with states that merge."""
 
@@ -133,17 +125,40 @@ class Sketch:
         return float(self.size) if self.complete else (self.size - 1) / self.threshold
 
 
-def number_column(column: pl.Series) -> NumberColumn:
-    """Prepare a Float64 column, counting what is missing and what is not finite."""
-    nulls = column.null_count()
-    values = column.fill_null(float("nan")).to_numpy() if nulls else column.to_numpy()
+@dataclass(frozen=True, slots=True, eq=False)
+class _Numbers:
+    """Number columns ready to be folded: one row of the matrix each, NaN where no finite number stands."""
+
+    names: tuple[str, ...]
+    values: Floats
+    has_gaps: npt.NDArray[np.bool_]
+    counts: list[Counts]
+
+    def without(self, name: str) -> "_Numbers":
+        kept = [place for place, mine in enumerate(self.names) if mine != name]
+        if len(kept) == len(self.names):
+            return self
+        names = tuple(self.names[place] for place in kept)
+        return _Numbers(names, self.values[kept], self.has_gaps[kept], [self.counts[place] for place in kept])
+
+
+def _numbers(columns: Mapping[str, pl.Series]) -> _Numbers:
+    """Stack Float64 columns, counting what is missing and what is not finite."""
+    values = np.stack([column.to_numpy() for column in columns.values()])  # nulls arrive as NaN
     finite = np.isfinite(values)
-    present = int(np.count_nonzero(finite))
-    if present < values.size:
+    present = np.count_nonzero(finite, axis=1)
+    has_gaps = present < values.shape[1]
+    if has_gaps.any():
         values = np.where(finite, values, np.nan)
-    low, high = (np.nanmin(values), np.nanmax(values)) if present else (np.inf, -np.inf)
-    counts = Counts(values.size, 0, nulls, values.size - nulls - present, float(low), float(high))
-    return NumberColumn(values, counts, present < values.size)
+    lows = np.fmin.reduce(values, axis=1, initial=np.inf) + 0.0  # never -0, which would depend on the order
+    highs = np.fmax.reduce(values, axis=1, initial=-np.inf) + 0.0
+    nulls = [column.null_count() for column in columns.values()]
+    rows = values.shape[1]
+    counts = [
+        Counts(rows, 0, null, rows - null - count, low, high)
+        for null, count, low, high in zip(nulls, present.tolist(), lows.tolist(), highs.tolist(), strict=True)
+    ]
+    return _Numbers(tuple(columns), values, has_gaps, counts)
 
 
 def sketch_rows(
@@ -154,53 +169,53 @@ def sketch_rows(
     table: str = "",
     first_row: int = 0,
 ) -> list[Partial]:
-    """Sketch every pair of a key column of `rows` and a Float64 column of `numbers`."""
-    partials: list[list[Partial]] = []
+    """Sketch every pair of a key column of `rows` and a Float64 column of `numbers`, in that order."""
+    if not numbers:
+        return []
+    parts: list[list[Partial]] = []
     for start in range(0, max(rows.height, 1), ROWS_AT_ONCE):
         part = rows.slice(start, ROWS_AT_ONCE)
-        columns = {name: number_column(column.slice(start, ROWS_AT_ONCE)) for name, column in numbers.items()}
-        sketched = (_sketch_key(part[key], columns, config, table, first_row + start) for key in keys)
-        partials.append([partial for of_key in sketched for partial in of_key])
-    return [merge(pieces, config) for pieces in zip(*partials, strict=True)]
+        columns = _numbers({name: column.slice(start, ROWS_AT_ONCE) for name, column in numbers.items()})
+        of_keys = (
+            _sketch_key(part[key], columns.without(key), config, table, first_row + start) for key in keys
+        )
+        parts.append([partial for of_key in of_keys for partial in of_key])
+    return [merge(pieces, config) for pieces in zip(*parts, strict=True)]
 
 
 def _sketch_key(
-    key: pl.Series, columns: Mapping[str, NumberColumn], config: SketchConfig, table: str, first_row: int
+    key: pl.Series, columns: _Numbers, config: SketchConfig, table: str, first_row: int
 ) -> list[Partial]:
     """Hash all keys at once, drop the rows above the n-th smallest, and fold only the few that remain."""
     hashes, with_key = config.scheme.identify(key_text(key))
     places = np.arange(key.len()) if with_key is None else with_key
     orders = config.scheme.order(hashes)
-    wanted = {name: column for name, column in columns.items() if name != key.name}
-    partials = []
-    for limit, names in _columns_by_limit(orders, places, wanted, config.size).items():
+    found: dict[int, Partial] = {}
+    for limit, chosen in _columns_by_limit(orders, places, columns, config.size).items():
         near = np.arange(orders.size) if limit is None else np.flatnonzero(orders <= limit)
         distinct, grouped = _group(hashes[near])
         rows = places[near]
-        values = np.stack([wanted[name].values[rows] for name in names])
-        states = fold_rows(values, grouped, rows + first_row, config.states)
+        states = fold_rows(columns.values[chosen][:, rows], grouped, rows + first_row, config.states)
         smallest = _Smallest(distinct, config)
-        for column, name in enumerate(names):
-            counts = replace(wanted[name].counts, null_keys=key.len() - hashes.size)
-            state = {state: array[column] for state, array in states.items()}
-            pair = ColumnPair(table, key.name, name)
-            partials.append(smallest.cut(Partial(pair, distinct, state, counts, limit is None)))
-    return partials
+        for column, (kept, state, complete) in zip(chosen, smallest.cut(states), strict=True):
+            counts = replace(columns.counts[column], null_keys=key.len() - hashes.size)
+            pair = ColumnPair(table, key.name, columns.names[column])
+            found[column] = Partial(pair, kept, state, counts, complete and limit is None)
+    return [found[column] for column in sorted(found)]
 
 
 def _columns_by_limit(
-    orders: Orders, places: npt.NDArray[np.intp], columns: Mapping[str, NumberColumn], size: int
-) -> dict[Any, list[str]]:
+    orders: Orders, places: npt.NDArray[np.intp], columns: _Numbers, size: int
+) -> dict[Any, list[int]]:
     """Group columns by the order above which no row of theirs can be in the sketch."""
-    groups: dict[Any, list[str]] = {}
-    whole = [name for name, column in columns.items() if not column.has_gaps]
+    groups: dict[Any, list[int]] = {}
+    whole = np.flatnonzero(~columns.has_gaps).tolist()
     if whole:
         groups[_nth_smallest(orders, size)] = whole
-    for name, column in columns.items():
-        if column.has_gaps:
-            # A gap takes a key's row away, so the n smallest keys of this column reach further up.
-            limit = _nth_smallest(orders[~np.isnan(column.values[places])], size)
-            groups.setdefault(limit, []).append(name)
+    for column in np.flatnonzero(columns.has_gaps).tolist():
+        # A gap takes a key's row away, so the n smallest keys of this column reach further up.
+        limit = _nth_smallest(orders[~np.isnan(columns.values[column][places])], size)
+        groups.setdefault(limit, []).append(column)
     return groups
 
 
@@ -238,20 +253,22 @@ class _Smallest:
         self._hashes = hashes
         self._size = config.size
         self._order = smallest_first(config.scheme, hashes)
-        self._first = self._order[: config.size]
-        self._first_hashes = hashes[self._first]  # one array, shared by all columns without gaps
 
-    def cut(self, partial: Partial) -> Partial:
-        """Keep the n smallest keys that have a value in this column."""
-        order, first, hashes = self._order, self._first, self._first_hashes
-        present = partial.states["count"] > 0
-        if not present.all():
-            order = order[present[order]]
+    def cut(self, states: States) -> Iterator[tuple[Hashes, States, bool]]:
+        """For each column keep the n smallest keys that have a value; say whether that was all of them."""
+        present = states["count"] > 0
+        if present.all():  # one array of hashes, shared by all columns
+            first = self._order[: self._size]
+            kept, complete = self._hashes[first], self._order.size <= self._size
+            states = {name: array[:, first] for name, array in states.items()}
+            for column in range(present.shape[0]):
+                yield kept, {name: array[column] for name, array in states.items()}, complete
+            return
+        for column in range(present.shape[0]):
+            order = self._order[present[column][self._order]]
             first = order[: self._size]
-            hashes = self._hashes[first]
-        complete = partial.complete and order.size <= self._size
-        states = {name: array[first] for name, array in partial.states.items()}
-        return Partial(partial.pair, hashes, states, partial.counts, complete)
+            state = {name: array[column][first] for name, array in states.items()}
+            yield self._hashes[first], state, order.size <= self._size
 
 
 def merge(partials: Sequence[Partial], config: SketchConfig) -> Partial:
@@ -261,29 +278,25 @@ def merge(partials: Sequence[Partial], config: SketchConfig) -> Partial:
     """
     if len(partials) == 1:
         return partials[0]
-    hashes = np.concatenate([partial.hashes for partial in partials])
-    distinct, grouped = _group(hashes)
-    merged = Partial(
-        partials[0].pair,
-        distinct,
-        merge_states(concatenate([partial.states for partial in partials]), grouped),
-        reduce(add, (partial.counts for partial in partials)),
-        all(partial.complete for partial in partials),
-    )
-    return _Smallest(distinct, config).cut(merged)
+    distinct, grouped = _group(np.concatenate([partial.hashes for partial in partials]))
+    states = merge_states(concatenate([partial.states for partial in partials]), grouped)
+    one_column = {name: array[None, :] for name, array in states.items()}
+    hashes, state, all_kept = next(_Smallest(distinct, config).cut(one_column))
+    counts = reduce(add, (partial.counts for partial in partials))
+    complete = all_kept and all(partial.complete for partial in partials)
+    return Partial(partials[0].pair, hashes, state, counts, complete)
 
 
-def finish(partial: Partial, config: SketchConfig) -> list[Sketch]:
-    """Turn a fully merged partial into one sketch per aggregate."""
-    return [
-        Sketch(
-            partial.pair,
-            name,
-            config,
-            partial.hashes,
-            AGGREGATES[name].finish(partial.states),
-            partial.counts,
-            partial.complete,
-        )
-        for name in config.aggregates
-    ]
+def finish(partials: Sequence[Partial], config: SketchConfig) -> list[Sketch]:
+    """Turn fully merged partials into one sketch per pair and aggregate."""
+    sketches: list[Sketch] = []
+    for _, sharing in groupby(partials, key=lambda partial: id(partial.hashes)):
+        alike = list(sharing)
+        states = stack([partial.states for partial in alike])  # columns with the same keys at once
+        values = {name: AGGREGATES[name].finish(states) for name in config.aggregates}
+        sketches += [
+            Sketch(p.pair, name, config, p.hashes, values[name][column], p.counts, p.complete)
+            for column, p in enumerate(alike)
+            for name in config.aggregates
+        ]
+    return sketches

@@ -5,11 +5,14 @@ Connect too. Spark drives, the kernel decides: raw rows are never shuffled.
 """
 
 import os
+import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -26,6 +29,8 @@ DONE = pa.schema(
 DONE_SQL = "task string, error int, message string"
 PARTIAL_SQL = "table int, key string, value string, complete boolean, counts string, states binary, rows long, problem string"
 LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
+JVM_GREETING = re.compile(rb"WARNING: Using incubator modules: .*\n")
+GREETING_BEGUN = re.compile(rb"WARNING: Using[^\n]*\Z")
 
 
 def run_on_spark(plan: Plan, settings: Settings, spark: "SparkSession") -> None:
@@ -103,7 +108,8 @@ def start_session(master: str | None = None, remote: str | None = None) -> "Spar
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if remote:
-        return SparkSession.builder.remote(remote).getOrCreate()
+        with _without_greeting():
+            return SparkSession.builder.remote(remote).getOrCreate()
     if not (os.environ.get("JAVA_HOME") or shutil.which("java")):
         raise MissingPart(
             "indexing runs on Spark, which needs Java 17 or newer: apt install default-jre-headless"
@@ -120,4 +126,40 @@ def start_session(master: str | None = None, remote: str | None = None) -> "Spar
     builder = SparkSession.builder.master(master or "local[*]")
     for name, value in settings.items():
         builder = builder.config(name, value)
-    return builder.getOrCreate()
+    with _without_greeting():
+        return builder.getOrCreate()
+
+
+@contextmanager
+def _without_greeting() -> Iterator[None]:
+    """Keep from the user what a JVM started in the block says at every start; all else it says is passed on.
+
+    Spark asks for a module that Java warns of, and the warning has no switch of its own.
+    """
+    try:
+        user = os.dup(2)
+    except OSError:  # there is no stderr
+        yield
+        return
+    source, sink = os.pipe()
+    os.dup2(sink, 2)
+    os.close(sink)
+    # The JVM keeps the pipe as long as it lives, so its errors are passed on for as long.
+    Thread(target=_pass_on, args=(source, os.dup(user)), daemon=True).start()
+    try:
+        yield
+    finally:
+        os.dup2(user, 2)
+        os.close(user)
+
+
+def _pass_on(source: int, sink: int) -> None:
+    held = b""
+    while chunk := os.read(source, 1 << 16):
+        text = JVM_GREETING.sub(b"", held + chunk)
+        begun = GREETING_BEGUN.search(text)
+        held = begun.group() if begun else b""
+        os.write(sink, text.removesuffix(held))
+    os.write(sink, held)
+    os.close(source)
+    os.close(sink)

@@ -7,8 +7,9 @@ INDEX/
     sketches.parquet       one row per ⟨key, number, aggregate⟩
     key_sets.parquet       one row per distinct key set, shared by the sketches that have it
     members.arrow          the keys of each key set in h_u order, as places in keys.arrow
-    keys.arrow             every distinct key hash, sorted, and where its postings start
-    postings.arrow         for each key hash, the sketches that hold it and their values
+    keys.arrow             every distinct key hash, sorted
+    starts.arrow           where the postings of each key start, and where the last end
+    postings.arrow         for each key, the sketches that hold it and their values
 """
 
 import errno
@@ -33,7 +34,7 @@ from covary.sketch import SketchConfig
 FORMAT = 1
 MANIFEST = "manifest.json"
 SEGMENTS = "segments"
-ARRAYS = {"members": ("place",), "keys": ("hash", "start"), "postings": ("sketch", "value")}
+ARRAYS = {"members": ("place",), "keys": ("hash",), "starts": ("start",), "postings": ("sketch", "value")}
 FRAMES = ("tables", "sketches", "key_sets")
 
 
@@ -44,7 +45,7 @@ class Segment:
     tables: pl.DataFrame
     sketches: pl.DataFrame
     key_sets: pl.DataFrame
-    arrays: Mapping[str, npt.NDArray[Any]]  # "keys.hash", "keys.start", "postings.sketch", ...
+    arrays: Mapping[str, npt.NDArray[Any]]  # "keys.hash", "starts.start", "postings.sketch", ...
 
 
 @dataclass(frozen=True, slots=True)

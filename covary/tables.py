@@ -20,7 +20,7 @@ import pyarrow.parquet
 
 from covary import csvfile
 from covary.csvfile import BLOCK_BYTES, QUOTING, SAMPLE_BYTES, Dialect, blocks
-from covary.errors import UnreadableTable
+from covary.errors import NoSuchColumn, UnreadableTable
 from covary.sources import TableSource
 
 CHUNK_BYTES = 64 << 20
@@ -82,7 +82,7 @@ def layout_of(source: TableSource) -> Layout:
     with _reading(source):
         layout = LAYOUTS[source.format](source)
     if not layout.columns:
-        raise UnreadableTable(source.path, "it has no columns")
+        raise UnreadableTable(source.path, "it has no columns that can be a key or a number")
     return layout
 
 
@@ -114,7 +114,9 @@ def read_whole(source: TableSource) -> pl.DataFrame:
 
 
 def _read(chunk: Chunk, layout: Layout, columns: Sequence[str] | None, size: int) -> Iterator[pl.DataFrame]:
-    wanted = list(layout.columns) if columns is None else list(columns)
+    wanted = list(layout.columns if columns is None else columns)
+    if unknown := set(wanted) - set(layout.columns):
+        raise NoSuchColumn(min(unknown), chunk.source.name, layout.columns)
     with _reading(chunk.source):
         for frame in READERS[chunk.source.format](chunk, layout, wanted, size):
             yield from frame.iter_slices(BATCH_ROWS) if frame.height > BATCH_ROWS else (frame,)
@@ -177,9 +179,8 @@ def _boundary(file: IO[bytes], position: int, known: int, dialect: Dialect) -> i
     if found is not None:
         return begin + found
     file.seek(known)
-    return known + csvfile.count_to_boundary(
-        iter(lambda: file.read(BLOCK_BYTES), b""), position - known, dialect
-    )
+    pieces = iter(lambda: file.read(BLOCK_BYTES), b"")
+    return known + csvfile.count_to_boundary(pieces, position - known, dialect)
 
 
 def _pieces(chunk: Chunk, dialect: Dialect, size: int) -> Iterator[bytes]:
@@ -241,7 +242,8 @@ def _csv_frames(chunk: Chunk, layout: Layout, columns: list[str], size: int) -> 
 def _parsed(text: bytes, dialect: Dialect, columns: list[str]) -> pl.DataFrame:
     # A header of our own gives every block the same width, however ragged its first line is.
     header = dialect.delimiter.join(map(str, range(len(dialect.columns)))) + dialect.line_end
-    places = sorted(dialect.columns.index(column) for column in columns)
+    wanted = set(columns)
+    places = [place for place, column in enumerate(dialect.columns) if column in wanted]
     frame = pl.read_csv(
         header.encode() + text,
         columns=None if len(places) == len(dialect.columns) else [str(place) for place in places],
@@ -253,7 +255,7 @@ def _parsed(text: bytes, dialect: Dialect, columns: list[str]) -> pl.DataFrame:
         truncate_ragged_lines=True,
     )
     frame.columns = [dialect.columns[place] for place in places]
-    return frame if frame.columns == columns else frame.select(columns)
+    return frame if frame.columns == columns else frame[columns]
 
 
 def _parsed_leniently(text: bytes, dialect: Dialect, columns: list[str]) -> pl.DataFrame:
@@ -261,19 +263,13 @@ def _parsed_leniently(text: bytes, dialect: Dialect, columns: list[str]) -> pl.D
     csv.field_size_limit(1 << 30)
     lines = text.decode().removesuffix(dialect.line_end).split(dialect.line_end)
     tame = (line.rstrip("\r").replace("\r", " ") + "\n" for line in lines)
-    rows = list(
-        csv.reader(
-            tame, delimiter=dialect.delimiter, quotechar=dialect.quote, quoting=QUOTING[not dialect.quote]
-        )
-    )
-    places = {column: dialect.columns.index(column) for column in columns}
-    return pl.DataFrame(
-        {
-            column: [row[place] or None if place < len(row) else None for row in rows]
-            for column, place in places.items()
-        },
-        schema=dict.fromkeys(columns, pl.String),
-    )
+    quoting = QUOTING[not dialect.quote]
+    rows = list(csv.reader(tame, delimiter=dialect.delimiter, quotechar=dialect.quote, quoting=quoting))
+    cells = {
+        column: [row[place] or None if place < len(row) else None for row in rows]
+        for place, column in enumerate(dialect.columns)
+    }
+    return pl.DataFrame({column: pl.Series(cells[column], dtype=pl.String) for column in columns})
 
 
 def _json_layout(source: TableSource) -> Layout:
@@ -282,7 +278,9 @@ def _json_layout(source: TableSource) -> Layout:
         sample = file.read(4 * SAMPLE_BYTES).removeprefix(codecs.BOM_UTF8)
         if source.compression is None and source.size > 8 * SAMPLE_BYTES:
             file.seek(source.size - 4 * SAMPLE_BYTES)
-            sample = sample.rpartition(b"\n")[0] + file.read().partition(b"\n")[2]
+            sample = sample.rpartition(b"\n")[0] + b"\n" + file.read().partition(b"\n")[2]
+    if csvfile.utf16_byte_order(sample):
+        raise UnreadableTable(source.path, "JSON Lines in UTF-16; convert it to UTF-8")
     nested: dict[str, bool] = {}
     for row in _json_objects(sample):
         for name, value in row.items():
@@ -314,8 +312,17 @@ def _json_frames(chunk: Chunk, layout: Layout, columns: list[str], size: int) ->
             yield pl.read_ndjson(good, schema=schema) if good else pl.DataFrame(schema=schema)
 
 
-def _flat_names(schema: pa.Schema) -> tuple[str, ...]:
-    return tuple(field.name for field in schema if not pa.types.is_nested(field.type))
+def _plain_names(schema: pa.Schema) -> tuple[str, ...]:
+    """The columns that can be a key or a number: not lists, bytes, intervals; nor two of one name."""
+    return tuple(
+        f.name for f in schema if _is_plain(f.type) and len(schema.get_all_field_indices(f.name)) == 1
+    )
+
+
+def _is_plain(dtype: pa.DataType) -> bool:
+    if pa.types.is_dictionary(dtype):
+        return _is_plain(dtype.value_type)
+    return any(is_kind(dtype) for is_kind in PLAIN_TYPES)
 
 
 def _grouped(sizes: Sequence[int], chunk_bytes: int) -> list[tuple[int, int]]:
@@ -330,7 +337,7 @@ def _grouped(sizes: Sequence[int], chunk_bytes: int) -> list[tuple[int, int]]:
 
 
 def _parquet_layout(source: TableSource) -> Layout:
-    return Layout(_flat_names(pa.parquet.read_schema(source.path)))
+    return Layout(_plain_names(pa.parquet.read_schema(source.path)))
 
 
 def _parquet_ranges(source: TableSource, layout: Layout, chunk_bytes: int) -> list[tuple[int, int]]:
@@ -354,7 +361,7 @@ def _parquet_frames(chunk: Chunk, layout: Layout, columns: list[str], size: int)
 
 def _arrow_layout(source: TableSource) -> Layout:
     with _arrow_reader(source) as reader:
-        return Layout(_flat_names(reader.schema))
+        return Layout(_plain_names(reader.schema))
 
 
 @contextmanager
@@ -395,9 +402,14 @@ def _arrow_frames(chunk: Chunk, layout: Layout, columns: list[str], size: int) -
 def _from_arrow(batch: pa.RecordBatch, columns: list[str]) -> pl.DataFrame:
     frame = pl.from_arrow(batch)
     assert isinstance(frame, pl.DataFrame)
-    return frame.select(columns)
+    return frame[columns]  # not select, which would read a name like ^x$ as a pattern
 
 
+PLAIN_TYPES = (
+    pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view, pa.types.is_boolean,
+    pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal128,
+    pa.types.is_date, pa.types.is_timestamp, pa.types.is_time,
+)  # fmt: skip
 OPENERS: dict[str | None, Callable[[str], Any]] = {
     None: partial(open, mode="rb", buffering=0),
     "gzip": gzip.GzipFile,

@@ -138,7 +138,7 @@ def _sketch_whole(table: TableSource, settings: Settings) -> tuple[TableRecord, 
         else:
             partials = []
             counted.exhaust()
-        sketches = [sketch for partial in partials for sketch in finish(partial, settings.config)]
+        sketches = finish(partials, settings.config)
         return _record(table, counted.rows, columns=_notes(profiles, keys, numbers)), sketches
     except Exception as problem:
         return _record(table, problem=_reason(problem)), []
@@ -246,7 +246,7 @@ def merge_chunks(number: int, table: LargeTable, partials: pa.Table, settings: S
         for value in table.numbers:
             if (key, value) in by_pair:
                 merged = merge_all([[p] for p in by_pair[key, value]], settings.config)[0]
-                sketches += finish(merged, settings.config)
+                sketches += finish([merged], settings.config)
     notes = _notes(table.profiles, table.keys, table.numbers)
     record = _record(
         table.source, max(row_counts.values(), default=0), problems[0] if problems else None, notes

@@ -38,7 +38,7 @@ def test_finds_single_quotes_and_leaves_apostrophes_alone():
 
 
 def test_inch_marks_are_no_quotes():
-    assert sniff(b'part,size\npipe,5"\nrod,6"\nbar,7"\nnut,8"x\n').quote in {'"', None}
+    assert sniff(b'part,size\npipe,5"\nrod,6"\nbar,7"\n').quote is None
     assert sniff(b'part,size,x\npipe,5" thick,1\nrod,6" long,2\n').quote is None
 
 
@@ -116,7 +116,7 @@ def test_half_a_last_line_of_a_long_sample_is_no_evidence():
 @example(b"a\rb\n'c")
 def test_any_bytes_have_some_dialect(sample):
     dialect = sniff(sample)
-    assert 0 <= dialect.body_start
+    assert dialect.body_start >= 0
     assert len(set(dialect.columns)) == len(dialect.columns)
 
 

@@ -1,0 +1,78 @@
+"""The Spark pipeline against Spark's own scan, and against a plain loop that only reads."""
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+import covary
+from benchmarks.kernel import many_rows
+from benchmarks.measure import Result, best_in_turns
+from covary.spark import start_session
+
+FILES, FILE_ROWS, NUMBERS = 1_000, 1_330, 6
+
+
+def parquet_against_scan() -> Result:
+    spark = start_session()
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "rows.parquet")
+        many_rows().write_parquet(file, row_group_size=1_000_000)
+
+        def scan_and_sum() -> object:
+            return spark.read.parquet(str(file)).selectExpr("sum(length(key))", "sum(value)").collect()
+
+        def build() -> object:
+            return covary.build_index(file, into=Path(folder, "index"), spark=spark)
+
+        ours, theirs = best_in_turns(build, scan_and_sum)
+    return Result(
+        "pipeline on a 10 M-row Parquet file: time relative to Spark's own scan and sum of the two columns",
+        ours / theirs,
+        1.3,
+        False,
+        f"covary {ours:.2f} s, Spark {theirs:.2f} s",
+    )
+
+
+def write_small_files(folder: Path, seed: int = 1) -> int:
+    """2 keys and 6 numbers each, about 93 KB; returns the bytes written."""
+    rng = np.random.default_rng(seed)
+    days = pl.date_range(pl.date(2010, 1, 1), pl.date(2019, 12, 31), eager=True).cast(pl.String)
+    for number in range(FILES):
+        pl.DataFrame(
+            {
+                "date": days.gather(rng.integers(0, days.len(), FILE_ROWS)),
+                "place": pl.select(
+                    pl.format("place {}", pl.lit(pl.Series(rng.integers(0, 5_000, FILE_ROWS))))
+                ).to_series(),
+                **{f"number_{n}": rng.normal(100, 25, FILE_ROWS).round(4) for n in range(NUMBERS)},
+            }
+        ).write_csv(folder / f"table_{number:04}.csv")
+    return sum(file.stat().st_size for file in folder.iterdir())
+
+
+def small_files_against_reading() -> Result:
+    spark = start_session()
+    with tempfile.TemporaryDirectory() as folder:
+        tables = Path(folder, "tables")
+        tables.mkdir()
+        size = write_small_files(tables)
+        paths = sorted(tables.iterdir())
+
+        def read_all() -> None:
+            for path in paths:
+                pl.read_csv(path)
+
+        def build() -> object:
+            return covary.build_index(tables, into=Path(folder, "index"), spark=spark)
+
+        ours, theirs = best_in_turns(build, read_all)
+    return Result(
+        f"1,000 small CSV files ({size / 1e6:.0f} MB, 2 keys x 6 numbers), session up: time relative to only reading them in Polars",
+        ours / theirs,
+        2.5,
+        False,
+        f"covary {ours:.2f} s, Polars {theirs:.2f} s",
+    )

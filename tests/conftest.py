@@ -1,0 +1,55 @@
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, settings
+
+from covary.spark import start_session
+
+settings.register_profile(
+    "covary", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("covary")
+
+
+@pytest.fixture(scope="session")
+def spark():
+    """One Spark session for the whole run, started by the first test that asks for it."""
+    session = start_session(master="local[2]")
+    yield session
+    session.stop()
+
+
+@dataclass(frozen=True)
+class Lake:
+    """A folder of tables in several formats, and the correlation with `query` that each was made with."""
+
+    folder: Path
+    query: pl.DataFrame
+    correlations: dict[str, float]
+
+
+@pytest.fixture(scope="session")
+def lake(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("lake")
+    rng = np.random.default_rng(20210601)
+    keys = [f"place {number}" for number in range(300)]
+    x = rng.normal(size=300)
+    noise = rng.normal(size=300)
+    noise -= noise.mean() + (noise @ (x - x.mean())) / ((x - x.mean()) @ (x - x.mean())) * (x - x.mean())
+    noise *= x.std() / noise.std()
+    made = {"strong": 0.95, "middle": -0.7, "weak": 0.2, "none": 0.0}
+    for name, write in (
+        ("strong", lambda frame, path: frame.write_csv(f"{path}.csv")),
+        ("middle", lambda frame, path: frame.write_parquet(f"{path}.parquet")),
+        ("weak", lambda frame, path: frame.write_ipc(f"{path}.arrow")),
+        ("none", lambda frame, path: frame.write_ndjson(f"{path}.jsonl")),
+    ):
+        r = made[name]
+        y = r * (x - x.mean()) + np.sqrt(1 - r * r) * noise
+        order = rng.permutation(300)
+        frame = pl.DataFrame({"place": [keys[i] for i in order], "y": y[order], "z": rng.normal(size=300)})
+        write(frame, folder / name)
+    return Lake(folder, pl.DataFrame({"place": keys, "x": x}), made)

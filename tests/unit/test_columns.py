@@ -1,0 +1,201 @@
+import datetime as dt
+from decimal import Decimal
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from covary.columns import ColumnProfile, as_number, choose, profile_columns
+from covary.errors import UnusableColumn
+
+
+def profile(values, name="x", dtype=None):
+    return profile_columns(pl.DataFrame({name: pl.Series(values, dtype=dtype)}))[0]
+
+
+def role(values, name="x", dtype=None):
+    found = profile(values, name, dtype)
+    return "key" if found.is_key else "number" if found.is_number else "neither"
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "expected"),
+    [
+        (["a", "b", None], "text", "key"),
+        (["1.5", "2", " 3e5 ", None], "number", "number"),
+        (["3", "9", "4"], "integer", "number"),
+        (["1e300", "-2.5e-300"], "number", "number"),
+        (["1.0", "5.0", None], "integer", "number"),
+        (["07030", "10001"], "integer", "key"),
+        (["2013-01-05", "2013-02-05"], "date", "key"),
+        (["1/5/2013", "12/31/2013"], "date", "key"),
+        (["2013-01", "2013-02"], "date", "key"),
+        (["2013-01-05 10:00", "2013-01-05T11:00:00Z"], "datetime", "key"),
+        (["20130105", "20131231"], "date", "key"),
+        (["20130105", "20131399"], "integer", "number"),
+        (["true", "false"], "boolean", "key"),
+        (["a", "a"], "text", "neither"),
+        ([None, None], "empty", "neither"),
+        (["NA", "", "-"], "empty", "neither"),
+        (["word " * 60, "other " * 60], "text", "neither"),
+        ([1.5, 2.0, None], "number", "number"),
+        ([1.0, 7.0, float("nan")], "integer", "number"),
+        ([float("nan"), None], "empty", "neither"),
+        ([True, False], "boolean", "key"),
+        ([dt.date(2013, 1, 1), dt.date(2013, 1, 2)], "date", "key"),
+        ([dt.datetime(2013, 1, 1), dt.datetime(2013, 1, 2)], "datetime", "key"),
+        ([Decimal("1.50"), Decimal("2.25")], "number", "number"),
+        ([["list"], ["list2"]], "empty", "neither"),
+    ],
+)
+def test_the_values_decide_kind_and_role(values, kind, expected):
+    assert profile(values).kind == kind
+    assert role(values) == expected
+
+
+def test_categories_are_keys():
+    assert role(["a", "b"], dtype=pl.Categorical) == "key"
+    assert role(["a", "b"], dtype=pl.Enum(["a", "b"])) == "key"
+
+
+@pytest.mark.parametrize(
+    "mark", ["NA", "N/A", "n/a", "null", "NULL", "None", "NaN", "nan", "-", ".", "..", "#N/A"]
+)
+def test_marks_of_absence_do_not_count_against_numbers(mark):
+    assert role(["1.5", mark, "2.5", mark]) == "number"
+
+
+def test_numbers_need_nineteen_cells_in_twenty():
+    assert role([*map(str, range(100, 765, 7)), *["suppressed"] * 5]) == "number"
+    assert role([*map(str, range(100, 730, 7)), *["suppressed"] * 10]) == "key"
+    assert role([*map(str, range(100, 730, 7)), *["inf"] * 10]) == "key"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "id", "ID", "user_id", "userId", "UserID", "customerid", "zip", "ZIP Code", "zipcode", "zip5",
+        "postcode", "geocode", "MODZCTA", "GEOID", "county_fips", "FIPS", "code", "naics-code", "uuid",
+        "phone", "phone number", "house_no", "Case Num", "isbn", "key", "index", "HUD #",
+    ],
+)  # fmt: skip
+def test_an_integer_named_as_an_identifier_is_a_key(name):
+    assert role(["31", "77", "52"], name) == "key"
+    assert role([31, 77, 52], name) == "key"
+    assert role([31.0, 77.0, None], name) == "key"
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("year", ["2011", "2013"]), ("birthYear", ["1950", "1970"]), ("year_built", ["1950", "1970"]),
+        ("record_min_temp_year", ["1950", "1970"]), ("month", ["1", "12"]), ("month", ["201301", "201307"]),
+        ("day", ["3", "31"]), ("day_of_week", ["1", "7"]), ("week", ["1", "52"]), ("Quarter", ["1", "4"]),
+        ("hour", ["0", "23"]), ("date", ["20130101", "20130102"]), ("season", ["2011", "2013"]),
+    ],
+)  # fmt: skip
+def test_an_integer_named_as_a_period_that_it_fits_is_a_key(name, values):
+    assert role(values, name) == "key"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "days", "n_days", "num_deaths", "number_of_x", "hours", "no_of_rooms", "deaths_per_day", "code_count",
+        "zip_population", "total_no", "valid", "paid", "bid", "covid", "humid", "years_experience",
+        "weekly_sales", "day", "month", "width", "Full_time",
+    ],
+)  # fmt: skip
+def test_an_integer_that_measures_is_a_number(name):
+    assert role(["31", "770", "52"], name) == "number"
+
+
+def test_a_fraction_is_a_number_whatever_its_name():
+    assert role(["1.5", "2.5"], "zip") == "number"
+
+
+def test_a_row_number_is_a_key():
+    assert profile(list(range(20))).reason == "unique row number"
+    assert profile([str(i) for i in range(50, 0, -1)]).reason == "unique row number"
+    assert role(list(range(19))) == "number"
+    assert role([*range(19), 18]) == "number"
+    assert role([i * 3 for i in range(50)]) == "number"
+
+
+def test_a_row_number_is_known_from_a_sample_of_its_table():
+    pieces = [*range(1000), *range(500_000, 501_000), *range(999_000, 1_000_000)]
+    assert role(pieces) == "key"
+    assert role(list(range(250_000))) == "key"
+
+
+def test_a_key_named_by_the_person_wins():
+    profiles = profile_columns(pl.DataFrame({"a": ["x", "y"], "n": [3, 8], "v": [1.5, 2.5], "zip": [1, 2]}))
+    assert choose(profiles, "t") == (["a", "zip"], ["n", "v"])
+    assert choose(profiles, "t", keys=["n"]) == (["n"], ["v"])
+    assert choose(profiles, "t", keys=["elsewhere"]) == ([], ["n", "v"])
+    assert choose(profiles, "t", values=["zip", "elsewhere"]) == (["a"], ["zip"])
+    assert choose(profiles, "t", keys=["a"], values=["v"]) == (["a"], ["v"])
+
+
+def test_dates_named_as_values_are_refused():
+    with pytest.raises(UnusableColumn, match="day"):
+        choose([ColumnProfile("day", "date", True, False, "dates")], "t", values=["day"])
+
+
+def test_text_is_cast_to_numbers_leniently():
+    cells = ["1", " 2.5 ", "3e2", "-.5", "+4", "", "x", "1,5", "inf", "nan", None]
+    numbers = as_number(pl.Series("a", cells))
+    assert numbers.name == "a"
+    assert numbers.dtype == pl.Float64
+    assert numbers.to_list() == [1.0, 2.5, 300.0, -0.5, 4.0, None, None, None, None, None, None]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pl.Series([True, False]),
+        pl.Series([dt.date(2013, 1, 1)]),
+        pl.Series([[1], [2]]),
+        pl.Series([b"1"]),
+        pl.Series([None, None]),
+        pl.Series([dt.timedelta(1)]),
+        pl.Series([{"a": 1}]),
+        pl.Series([], dtype=pl.String),
+    ],
+)
+def test_what_is_no_number_becomes_null_without_an_error(column):
+    numbers = as_number(column)
+    assert numbers.dtype == pl.Float64
+    assert numbers.null_count() == len(column) == len(numbers)
+
+
+def test_numeric_types_become_finite_floats():
+    assert as_number(pl.Series([1.5, float("inf"), float("nan"), None])).to_list() == [1.5, None, None, None]
+    assert as_number(pl.Series([1, 2], dtype=pl.UInt8)).to_list() == [1.0, 2.0]
+    assert as_number(pl.Series([Decimal("1.5")])).to_list() == [1.5]
+
+
+@given(
+    st.lists(
+        st.one_of(st.none(), st.text(max_size=5), st.floats().map(str), st.integers().map(str)), max_size=50
+    )
+)
+def test_any_text_has_a_profile_and_a_cast(cells):
+    column = pl.Series("x", cells, dtype=pl.String)
+    found = profile_columns(column.to_frame())[0]
+    assert not (found.is_key and found.is_number)
+    assert as_number(column).is_finite().drop_nulls().all()
+
+
+def test_a_frame_without_rows_or_columns_is_fine():
+    assert profile_columns(pl.DataFrame()) == []
+    assert [p.kind for p in profile_columns(pl.DataFrame(schema={"a": pl.String, "b": pl.Int64}))] == [
+        "empty",
+        "empty",
+    ]
+
+
+def test_names_that_look_like_patterns_are_only_names():
+    frame = pl.DataFrame({"^.*$": ["a", "b"], "*": ["1.5", "2.5"]})
+    assert [(p.name, p.is_key) for p in profile_columns(frame)] == [("^.*$", True), ("*", False)]

@@ -1,0 +1,51 @@
+from datetime import UTC, date, datetime, timedelta, timezone
+
+import polars as pl
+import pytest
+
+from covary.keys import key_text
+
+
+def text_of(values, kind=None):
+    return key_text(pl.Series(values, dtype=kind, strict=False)).to_list()
+
+
+def test_text_stays_as_it_is():
+    assert text_of(["007", " a ", "", None]) == ["007", " a ", "", None]
+
+
+@pytest.mark.parametrize("kind", [pl.Int8, pl.Int64, pl.UInt32, pl.Float32, pl.Float64])
+def test_whole_numbers_have_no_fraction_whatever_their_type(kind):
+    assert text_of([7, 0, None, 100], kind) == ["7", "0", None, "100"]
+
+
+def test_floats_keep_their_fraction_and_drop_nan():
+    assert text_of([1.5, -0.0, -3.0, float("nan"), 1e15]) == ["1.5", "0", "-3", None, "1000000000000000"]
+
+
+@pytest.mark.parametrize("value", [1e300, float("inf"), 2.0**63])
+def test_floats_beyond_integers_are_still_keys(value):
+    (text,) = text_of([value])
+    assert float(text) == value
+
+
+def test_dates_are_written_in_iso_form():
+    assert text_of([date(2021, 1, 2), None]) == ["2021-01-02", None]
+
+
+@pytest.mark.parametrize("unit", ["ms", "us", "ns"])
+def test_times_are_the_same_text_in_any_unit(unit):
+    moments = [datetime(2021, 1, 2, 3, 4, 5), datetime(2021, 1, 2, 3, 4, 5, 250_000)]
+    assert text_of(moments, pl.Datetime(unit)) == ["2021-01-02T03:04:05", "2021-01-02T03:04:05.250"]
+
+
+def test_the_same_instant_is_the_same_text_in_any_zone():
+    instant = datetime(2021, 1, 2, 3, 4, 5, tzinfo=UTC)
+    elsewhere = instant.astimezone(timezone(timedelta(hours=9)))
+    zoned = pl.Series([elsewhere]).dt.convert_time_zone("Asia/Tokyo")
+    assert key_text(zoned).to_list() == text_of([instant]) == ["2021-01-02T03:04:05Z"]
+
+
+def test_categories_and_truths_are_written_as_text():
+    assert text_of(["a", "b", None], pl.Categorical) == ["a", "b", None]
+    assert text_of([True, False, None]) == ["true", "false", None]

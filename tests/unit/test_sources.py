@@ -1,0 +1,180 @@
+import gzip
+import os
+import time
+import zipfile
+
+import pytest
+
+from covary.errors import UnreadableTable
+from covary.sources import find_tables, table_at
+
+CSV = b"day,x\n1,2\n3,4\n"
+
+
+def write(path, data=CSV):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    return path
+
+
+def names(*sources):
+    return [table.name for table in find_tables(sources)[0]]
+
+
+def test_a_folder_is_walked_in_a_fixed_order_and_named_from_its_root(tmp_path):
+    for name in ("b.csv", "2013/weather.csv.gz", "2013/a.tsv", "z.jsonl"):
+        write(tmp_path / name, gzip.compress(CSV) if name.endswith(".gz") else CSV)
+    assert names(tmp_path) == ["2013/a", "2013/weather", "b", "z"]
+
+
+def test_what_is_hidden_or_no_table_is_passed_by_in_silence(tmp_path):
+    for name in (".hidden.csv", "_SUCCESS", ".git/x.csv", "_delta_log/0.json", "README.md", "a.py", "b.png"):
+        write(tmp_path / name)
+    write(tmp_path / "notes.txt", b"Some notes.\nNothing tabular at all.\n\nReally.\n")
+    assert find_tables([tmp_path]) == ([], [])
+
+
+def test_a_txt_file_counts_if_it_is_delimited(tmp_path):
+    write(tmp_path / "t.txt")
+    assert names(tmp_path) == ["t"]
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "reason"),
+    [
+        ("a.xlsx", b"PK\x03\x04", "Excel"),
+        ("a.sqlite", b"SQLite", "SQLite"),
+        ("a.csv", b"", "empty"),
+        ("a.zip", b"PK\x03\x04broken", "broken zip"),
+        ("a.json", b' [{"a": 1}]', "one JSON array, not JSON Lines"),
+        ("a.json.gz", gzip.compress(b'[{"a": 1}]'), "one JSON array, not JSON Lines"),
+        ("a.parquet", b"not parquet", "no Parquet file"),
+        ("a.csv.gz", b"\x1f\x8bbroken", "broken gzip"),
+    ],
+)
+def test_what_cannot_be_read_is_skipped_with_a_reason(tmp_path, name, data, reason):
+    path = write(tmp_path / name, data)
+    write(tmp_path / "good.csv")
+    tables, skipped = find_tables([tmp_path])
+    assert [table.name for table in tables] == ["good"]
+    assert [skip.path for skip in skipped] == [str(path)]
+    assert reason in skipped[0].reason
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_without_permission_is_skipped(tmp_path):
+    write(tmp_path / "a.csv").chmod(0)
+    assert "permission" in find_tables([tmp_path])[1][0].reason
+
+
+def test_links_in_a_circle_do_not_hang(tmp_path):
+    write(tmp_path / "a/t.csv")
+    (tmp_path / "a/again").symlink_to(tmp_path, target_is_directory=True)
+    assert names(tmp_path) == ["a/t"]
+
+
+def test_a_dangling_link_is_skipped(tmp_path):
+    (tmp_path / "a.csv").symlink_to(tmp_path / "nowhere.csv")
+    assert find_tables([tmp_path])[1][0].reason == "no such file or directory"
+
+
+def test_a_pipe_does_not_hang_the_listing(tmp_path):
+    os.mkfifo(tmp_path / "a.csv")
+    assert find_tables([tmp_path])[1][0].reason == "not a regular file"
+
+
+def test_globs_find_files_at_any_depth(tmp_path):
+    for name in ("a.csv", "deep/b.csv", "deep/er/c.csv", "deep/d.md"):
+        write(tmp_path / name)
+    assert names(f"{tmp_path}/*.csv") == ["a"]
+    assert names(f"{tmp_path}/**/*.csv") == ["a", "deep/b", "deep/er/c"]
+    assert names(f"{tmp_path}/d*") == ["deep/b", "deep/er/c"]
+    assert names(f"{tmp_path}/**") == ["a", "deep/b", "deep/er/c"]
+
+
+@pytest.mark.parametrize("source", ["nowhere.csv", "nowhere/*.csv"])
+def test_a_source_that_is_not_there_is_an_error(tmp_path, source):
+    with pytest.raises(UnreadableTable):
+        find_tables([tmp_path / source])
+
+
+def test_a_table_given_twice_counts_once(tmp_path):
+    path = write(tmp_path / "a.csv")
+    assert names(tmp_path, path, f"{tmp_path}/*") == ["a"]
+
+
+def test_names_that_clash_keep_what_tells_them_apart(tmp_path):
+    for name in ("one/a.csv", "one/a.tsv", "two/a.csv", "two/b.csv"):
+        write(tmp_path / name)
+    assert names(tmp_path / "one") == ["a.csv", "a.tsv"]
+    assert names(tmp_path / "one", tmp_path / "two") == ["one/a.csv", "a.tsv", "two/a.csv", "b"]
+
+
+def test_the_first_bytes_outrank_the_suffix(tmp_path):
+    table = table_at(write(tmp_path / "a.csv", gzip.compress(CSV)))
+    assert (table.format, table.compression, table.name) == ("csv", "gzip", "a")
+    assert table_at(write(tmp_path / "b.csv", b"PAR1....PAR1")).format == "parquet"
+    assert table_at(write(tmp_path / "c.csv.gz")).compression is None
+
+
+def test_a_file_named_by_the_person_is_looked_at_whatever_its_suffix(tmp_path):
+    assert table_at(write(tmp_path / "a.data")).format == "csv"
+    assert table_at(write(tmp_path / "b", b"PAR1....PAR1")).format == "parquet"
+    assert table_at(write(tmp_path / "c.log", b'{"a": 1}\n')).format == "jsonl"
+    assert table_at(write(tmp_path / "d.v2.csv")).name == "d.v2"
+
+
+def test_a_table_is_described_in_full(tmp_path):
+    path = write(tmp_path / "a.csv")
+    table = table_at(path)
+    assert (table.path, table.size, table.member) == (str(path), len(CSV), None)
+    assert table.modified_ns == path.stat().st_mtime_ns
+
+
+def test_a_zip_gives_its_tables(tmp_path):
+    with zipfile.ZipFile(tmp_path / "many.zip", "w") as archive:
+        for member in ("x/b.csv", "a.tsv", "readme.md", "__MACOSX/a.csv", "empty.csv"):
+            archive.writestr(member, b"" if member == "empty.csv" else CSV)
+    with zipfile.ZipFile(tmp_path / "single.csv.zip", "w") as archive:
+        archive.writestr("whatever.csv", CSV)
+    tables, _ = find_tables([tmp_path])
+    assert [(t.name, t.member) for t in tables] == [
+        ("many/a", "a.tsv"),
+        ("many/x/b", "x/b.csv"),
+        ("single", "whatever.csv"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "reason"),
+    [
+        ("a.bin", b"\x00\x01\x02\x00\xff", "unknown kind"),
+        ("a.xlsx", b"PK\x03\x04", "Excel"),
+        ("a.csv", b"", "empty"),
+        ("a.parquet.gz", gzip.compress(b"PAR1"), "unpack"),
+    ],
+)
+def test_one_table_that_cannot_be_read_is_an_error(tmp_path, name, data, reason):
+    with pytest.raises(UnreadableTable, match=reason):
+        table_at(write(tmp_path / name, data))
+
+
+def test_one_table_means_one(tmp_path):
+    with zipfile.ZipFile(tmp_path / "two.zip", "w") as archive:
+        archive.writestr("a.csv", CSV)
+        archive.writestr("b.csv", CSV)
+    for path, reason in (
+        (tmp_path / "two.zip", "2 tables"),
+        (tmp_path, "folder"),
+        (tmp_path / "no", "no such"),
+    ):
+        with pytest.raises(UnreadableTable, match=reason):
+            table_at(path)
+
+
+def test_a_thousand_files_are_listed_quickly(tmp_path):
+    for number in range(1000):
+        (tmp_path / f"{number}.csv").write_bytes(CSV)
+    started = time.perf_counter()
+    assert len(names(tmp_path)) == 1000
+    assert time.perf_counter() - started < 1  # about 0.05 s on a quiet machine
