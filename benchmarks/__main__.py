@@ -74,7 +74,8 @@ def main() -> None:
                 f"{result.ratio:8.2f}  ({result.wanted}, {mark})  {result.name}: {result.detail}", flush=True
             )
     if chosen.write:
-        table = f"{START}\nMeasured on {os.cpu_count()} cores by `./run bench --write`.\n\n{as_markdown(results)}\n{END}"
+        intro = f"Measured on {os.cpu_count()} cores by `./run bench --write`."
+        table = f"{START}\n{intro}\n\n{as_markdown(results)}\n{END}"
         page = PAGE.read_text(encoding="utf-8")
         before, after = page.split(START)[0], page.split(END)[1]
         PAGE.write_text(before + table + after, encoding="utf-8")

@@ -11,7 +11,7 @@ import covary
 from benchmarks.measure import Result
 from covary.hashing import GOLDEN_MULTIPLIER
 from covary.segment import TableRecord, build_segment
-from covary.sketch import ColumnPair, Counts, Sketch, SketchConfig
+from covary.sketches import ColumnPair, Counts, Sketch, SketchConfig
 from covary.store import Manifest, building, commit, write_segment
 
 SKETCHES, SIZE, DOMAINS, QUERIES = 20_000, 1024, 50, 300
@@ -20,7 +20,7 @@ HASH_OF_ORDER = np.uint64(pow(int(GOLDEN_MULTIPLIER), -1, 1 << 64))
 
 
 def synthetic_sketches(count: int = SKETCHES, seed: int = 1) -> list[Sketch]:
-    """Sketches over 50 key domains of 2,000 to 1 M keys, popular by Zipf's law, each holding 30 to 100 % of its domain."""
+    """Sketches over 50 key domains of 2,000 to 1 M keys, popular by Zipf's law, holding 30 to 100 % of them."""
     rng = np.random.default_rng(seed)
     config = SketchConfig(SIZE)
     popularity = 1 / np.arange(1, DOMAINS + 1)

@@ -1,11 +1,16 @@
 """covary: which tables join with mine and hold a column that moves with my column, and how sure are we?"""
 
-from covary.build import build_index
-from covary.errors import CovaryError
-from covary.frames import sketch
-from covary.join import JoinedSample, join
-from covary.query import Estimate, Hit, Hits, Index, estimate, open_index
-from covary.sketch import Sketch
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
+
+if _TYPE_CHECKING:
+    from covary.build import build_index
+    from covary.errors import CovaryError
+    from covary.frames import sketch
+    from covary.joins import JoinedSample, join
+    from covary.query import Estimate, Hit, Hits, Index, estimate, open_index
+    from covary.sketches import Sketch
 
 __version__ = "0.1.0"
 
@@ -24,3 +29,26 @@ __all__ = [
     "open_index",
     "sketch",
 ]
+
+_HOMES = {
+    "build": ("build_index",),
+    "errors": ("CovaryError",),
+    "frames": ("sketch",),
+    "joins": ("JoinedSample", "join"),
+    "query": ("Estimate", "Hit", "Hits", "Index", "estimate", "open_index"),
+    "sketches": ("Sketch",),
+}
+
+
+def __getattr__(name: str) -> _Any:
+    """Import a public name when it is first asked for: `covary --help` needs none of them."""
+    for module, names in _HOMES.items():
+        if name in names:
+            found = getattr(_import_module(f"covary.{module}"), name)
+            globals()[name] = found
+            return found
+    raise AttributeError(f"module 'covary' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

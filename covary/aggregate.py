@@ -17,6 +17,7 @@ States = dict[str, npt.NDArray[Any]]
 LIMB_BITS = 30
 LIMB = "limb:"
 FAR_EXPONENT = 900  # beyond this a power of two may leave a double's range
+FAR_SCALE = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,34 +129,52 @@ def merge_states(states: States, keys: Grouped) -> States:
     return merged
 
 
-def _exact_sum(states: States) -> tuple[Floats, npt.NDArray[np.int64]]:
-    """Add the limbs up; also return the power of two that each result is still to be multiplied by."""
+def _exact_sum(states: States, scale: int = 0) -> Floats:
+    """Add the limbs up, times 2^scale."""
     limbs = {int(name.removeprefix(LIMB)): state for name, state in states.items() if name.startswith(LIMB)}
     highest = max(limbs)
+    terms: list[Floats] = []
     carry = np.zeros_like(limbs[highest])
-    spare = np.zeros_like(carry)
-    for place, limb in limbs.items():
-        if place * LIMB_BITS > FAR_EXPONENT:
-            spare[limb != 0] = 2 * LIMB_BITS  # key by key: a tiny sum scaled down would vanish
-    total = np.zeros(carry.shape)
     half = 1 << (LIMB_BITS - 1)
     for place in range(min(limbs), highest + 1):
         # Carrying to the nearest gives every sum the same digits, however its terms were split.
         digits = limbs.get(place, 0) + carry
         carry = (digits + half) >> LIMB_BITS
-        total = total + np.ldexp((digits - (carry << LIMB_BITS)).astype(float), LIMB_BITS * place - spare)
-    return total + np.ldexp(carry.astype(float), LIMB_BITS * (highest + 1) - spare), spare
+        terms.append(_term(digits - (carry << LIMB_BITS), place, scale))
+    terms.append(_term(carry, highest + 1, scale))
+    return _add_from_the_top(terms[::-1])
+
+
+def _term(digits: npt.NDArray[np.int64], place: int, scale: int) -> Floats:
+    return np.ldexp(digits.astype(np.float64), LIMB_BITS * place + scale)
+
+
+def _add_from_the_top(terms: Sequence[Floats]) -> Floats:
+    """Add numbers of falling size; what each addition rounds off is kept and added last."""
+    total, rounded_off = terms[0], np.zeros_like(terms[0])
+    for term in terms[1:]:
+        larger = total + term
+        added = larger - total
+        rounded_off = rounded_off + ((total - (larger - added)) + (term - added))
+        total = larger
+    return total + rounded_off
 
 
 def _sum(states: States) -> Floats:
-    total, spare = _exact_sum(states)
-    with np.errstate(over="ignore"):
-        return np.ldexp(total, spare)
+    return _sum_over(states, 1.0)
 
 
 def _mean(states: States) -> Floats:
-    total, spare = _exact_sum(states)
-    return np.ldexp(total / states["count"], spare)  # divided first: the sum alone may overflow
+    return _sum_over(states, states["count"])
+
+
+def _sum_over(states: States, count: npt.NDArray[np.int64] | float) -> Floats:
+    with np.errstate(over="ignore", invalid="ignore"):
+        result: Floats = _exact_sum(states) / count
+        if not np.isfinite(result).all():  # the sum is beyond a double's range: its share need not be
+            scaled = np.ldexp(_exact_sum(states, -FAR_SCALE) / count, FAR_SCALE)
+            result = np.where(np.isfinite(result), result, scaled)
+    return result
 
 
 @dataclass(frozen=True, slots=True)

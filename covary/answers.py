@@ -17,7 +17,7 @@ from rich.text import Text
 from covary.errors import TableError
 from covary.query import Estimate, Hit, Hits, QueryNote
 from covary.segment import ColumnNote, TableRecord
-from covary.sketch import Sketch
+from covary.sketches import Sketch
 from covary.store import MANIFEST, read_manifest, read_segment, segment_folder
 
 WIDE = 100  # columns from which "how it joins" has room beside the numbers
@@ -179,7 +179,7 @@ def _table(*headings: str) -> Table:
 
 
 def _hit_cells(hit: Hit) -> list[Text]:
-    found = hit.estimate
+    found = hit
     r = found.correlation or 0.0
     return [
         Text(printable(hit.table)),
@@ -312,18 +312,20 @@ def estimate_sentence(found: Estimate) -> str:
 
 def build_view(index: IndexFacts, elapsed_ms: float) -> RenderableType:
     """Report a build: what was indexed, what was not and why, and what to do next."""
-    lines = [f"Indexed {_totals(index)} into {index.index} in {duration(elapsed_ms)}.", *_left_out(index)]
+    indexed = f"Indexed {_tables(index)} into {index.index} in {duration(elapsed_ms)}: {_sketches(index)}."
+    lines = [indexed, *_left_out(index)]
     if index.sketches:
         lines.append(f"Ask it: covary query TABLE --key COLUMN --value COLUMN --index {index.index}")
     return _lines(lines)
 
 
-def _totals(index: IndexFacts) -> str:
+def _tables(index: IndexFacts) -> str:
     rows = sum(table.rows for table in index.read)
-    return (
-        f"{count_of(len(index.read), 'table')}, {count_of(rows, 'row')}, as "
-        f"{count_of(index.sketches, 'sketch')} of column pairs, {size_of(index.bytes)} on disk,"
-    )
+    return f"{count_of(len(index.read), 'table')}, {count_of(rows, 'row')},"
+
+
+def _sketches(index: IndexFacts) -> str:
+    return f"{count_of(index.sketches, 'sketch')} of column pairs, {size_of(index.bytes)} on disk"
 
 
 def _lines(lines: Iterable[str]) -> Group:
@@ -348,7 +350,7 @@ def info_view(index: IndexFacts) -> RenderableType:
     """Describe an index: its settings, its size, its tables, and what it left out."""
     per_entry = f", {index.bytes / index.entries:.1f} bytes per entry" if index.entries else ""
     head = [
-        f"{index.index}: {_totals(index).removesuffix(',')}{per_entry}.",
+        f"{index.index}: {_tables(index)} {_sketches(index)}{per_entry}.",
         f"Made with size {index.size:,}, aggregate {', '.join(index.aggregates)}, hash {index.hash}, "
         f"format {index.format}.",
         "",

@@ -14,9 +14,9 @@ from covary.errors import NoSuchColumn, NoTables
 from covary.keys import NORMALISER
 from covary.query import Index, open_index
 from covary.segment import TableRecord, build_segment, fold_segments
-from covary.sketch import DEFAULT_SIZE, SketchConfig
+from covary.sketches import DEFAULT_SIZE, SketchConfig
 from covary.sources import find_tables
-from covary.spark import run_on_spark, start_session
+from covary.spark import run_on_spark, session
 from covary.store import (
     SEGMENTS,
     Manifest,
@@ -27,7 +27,7 @@ from covary.store import (
     stored_segment,
     write_segment,
 )
-from covary.tasks import PARTS, PROGRESS, Plan, Settings, plan
+from covary.tasks import PARTS, PROGRESS, Settings, plan
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -92,23 +92,12 @@ def build_index(
             (scratch / name).mkdir()
         todo = plan(tables, settings)
         with _watching(scratch / PROGRESS, len(tables), on_progress):
-            _run(todo, settings, spark, master, remote)
-        left_out = [*todo.broken, *(TableRecord(s.path, s.path, problem=s.reason) for s in skipped)]
+            if todo.groups or todo.large:
+                with session(spark, master, remote) as running:
+                    run_on_spark(todo, settings, running)
+        left_out = [*todo.settled, *(TableRecord(s.path, s.path, problem=s.reason) for s in skipped)]
         commit(folder, _gather(folder, left_out, settings), scratch)
     return open_index(folder)
-
-
-def _run(
-    todo: Plan, settings: Settings, spark: "SparkSession | None", master: str | None, remote: str | None
-) -> None:
-    if spark is not None:
-        run_on_spark(todo, settings, spark)
-        return
-    session = start_session(master, remote)
-    try:
-        run_on_spark(todo, settings, session)
-    finally:
-        session.stop()
 
 
 def _gather(folder: Path, left_out: Sequence[TableRecord], settings: Settings) -> Manifest:

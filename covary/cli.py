@@ -4,6 +4,7 @@ A command imports what it needs when it runs, so that --help and --version answe
 """
 
 import json
+import logging
 import os
 import re
 import socket
@@ -105,6 +106,8 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # a name that the terminal can't show stops nothing
+    # What py4j logs it also raises; without a handler Python would print it a second time.
+    logging.getLogger().addHandler(logging.NullHandler())
     app(prog_name="covary")
 
 
@@ -245,8 +248,8 @@ def index(
 
         _show(build_view(facts, elapsed_ms))
     if strict and facts.skipped:
-        count = len(facts.skipped)
-        raise CovaryError(f"--strict: skipped tables: {count}; the index {into} was built without them")
+        skipped = "1 table was" if len(facts.skipped) == 1 else f"{len(facts.skipped):,} tables were"
+        raise CovaryError(f"{skipped} skipped, which --strict forbids; the rest is indexed in {into}")
 
 
 def _build(sources: list[str], into: Path, options: dict[str, Any]) -> "tuple[IndexFacts, float]":
@@ -288,13 +291,14 @@ def _showing_progress() -> "Iterator[Callable[[Progress], None]]":
 
 
 def _lines_now_and_then() -> "Callable[[Progress], None]":
-    last = time.monotonic()
+    last_time, last_line = time.monotonic(), ""
 
     def show(now: "Progress") -> None:
-        nonlocal last
-        if time.monotonic() - last >= SECONDS_BETWEEN_LINES and now.done < now.total:
-            last = time.monotonic()
-            typer.echo(_progress_line(now, room=PIPE_WIDTH), err=True)
+        nonlocal last_time, last_line
+        line = _progress_line(now, room=PIPE_WIDTH)
+        if time.monotonic() - last_time >= SECONDS_BETWEEN_LINES and line != last_line:
+            last_time, last_line = time.monotonic(), line
+            typer.echo(line, err=True)
 
     return show
 
@@ -341,10 +345,19 @@ def _naming_spark(url: str) -> Iterator[None]:
     try:
         yield
     except Exception as problem:
+        if _was_interrupted(problem):
+            raise KeyboardInterrupt from None
         kind = type(problem)
         if kind.__module__.partition(".")[0] not in SPARK_MODULES or kind.__name__ == "PythonException":
             raise
         raise CovaryError(f"Spark at {url} failed: {_spark_reason(problem)}") from problem
+
+
+def _was_interrupted(problem: BaseException | None) -> bool:
+    """Whether Ctrl-C came first: stopping a Spark that was interrupted may fail in turn."""
+    while problem is not None and not isinstance(problem, KeyboardInterrupt):
+        problem = problem.__context__
+    return problem is not None
 
 
 def _spark_reason(problem: Exception) -> str:

@@ -80,7 +80,7 @@ def after_view(hits: Hits, build_ms: float, kept: Path | None) -> RenderableType
 
 
 def _reading(hits: Hits) -> list[str]:
-    found = hits[0].estimate if hits else None
+    found = hits[0] if hits else None
     if found is None or found.correlation is None or found.low is None or found.high is None:
         return []
     direction = "higher" if found.correlation > 0 else "lower"

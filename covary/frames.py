@@ -10,7 +10,8 @@ import polars as pl
 
 from covary.columns import profile_columns
 from covary.errors import NoSuchColumn, UnreadableTable, UnusableColumn
-from covary.sketch import DEFAULT_SIZE, Partial, Sketch, SketchConfig, finish, merge, sketch_rows
+from covary.kernel import finish, merge, sketch_rows
+from covary.sketches import DEFAULT_SIZE, Partial, Sketch, SketchConfig
 from covary.sources import table_at
 from covary.tables import layout_of, plan_chunks, read_chunk
 
@@ -43,7 +44,7 @@ def open_table(frame: Frame, columns: Sequence[str]) -> OpenTable:
         return OpenTable(source.name, source.path, layout.columns, batches)
     rows = as_polars(frame)
     _require(columns, "the table", rows.columns)
-    return OpenTable("", None, tuple(rows.columns), iter([rows.select(dict.fromkeys(columns))]))
+    return OpenTable("", None, tuple(rows.columns), iter([rows[list(dict.fromkeys(columns))]]))
 
 
 def as_polars(frame: Frame) -> pl.DataFrame:
@@ -68,19 +69,17 @@ def _require(wanted: Sequence[str], table: str, columns: Iterable[str]) -> None:
 
 def numbers_of(rows: pl.DataFrame, names: Sequence[str]) -> dict[str, pl.Series]:
     """Read columns as Float64: what is not a number becomes null."""
-    if not names:
-        return {}
-    read = rows.select(pl.col(name).cast(pl.Float64, strict=False) for name in names)
-    # White space around a number is rare: strip only the columns where a cell was not understood.
-    odd = [
-        name
-        for name in names
-        if rows.schema[name] == pl.String and read[name].null_count() > rows[name].null_count()
-    ]
-    if odd:
-        stripped = rows.select(pl.col(odd).str.strip_chars().cast(pl.Float64, strict=False))
-        read = read.with_columns(stripped)
-    return {name: read[name] for name in names}
+    return {name: _as_numbers(rows[name]) for name in names}
+
+
+def _as_numbers(column: pl.Series) -> pl.Series:
+    if column.dtype == pl.Boolean or column.dtype.is_temporal():
+        return pl.Series(column.name, [None], dtype=pl.Float64).new_from_index(0, column.len())
+    numbers = column.cast(pl.Float64, strict=False)
+    # White space around a number is rare: strip only where a cell was not understood.
+    if column.dtype == pl.String and numbers.null_count() > column.null_count():
+        numbers = column.str.strip_chars().cast(pl.Float64, strict=False)
+    return numbers
 
 
 def sketch_batches(
@@ -147,7 +146,7 @@ def sketch_table(table: OpenTable, key: str, value: str, config: SketchConfig) -
 
 
 def _check_key(rows: pl.DataFrame, key: str, table: str) -> None:
-    profile = profile_columns(rows.select(key))[0]
+    profile = profile_columns(rows[[key]])[0]
     if profile.kind == "number":
         raise UnusableColumn(f"column {key!r} of {table} measures; a key must identify: text, a code, a date")
 

@@ -13,10 +13,10 @@ import polars as pl
 from covary.aggregate import Floats
 from covary.correlation import MEASURES
 from covary.errors import NoSuchColumn, TableError
-from covary.join import check_comparable
+from covary.joins import check_comparable
 from covary.scoring import ALL_AT_ONCE, Postings, find_postings
 from covary.segment import stored_hashes
-from covary.sketch import ColumnPair, Counts, Sketch, SketchConfig
+from covary.sketches import ColumnPair, Counts, Sketch, SketchConfig
 from covary.store import Manifest, Segment, read_manifest, read_segment, segment_folder
 
 
@@ -59,7 +59,8 @@ class OpenSegment:
             segment.arrays["postings.value"],
         )
         key_set = segment.sketches["key_set"].to_numpy()
-        self._thresholds = segment.key_sets["threshold"].to_numpy()[key_set]
+        self._complete = segment.key_sets["complete"].to_numpy()[key_set]
+        self._reach = segment.key_sets["reach"].to_numpy()[key_set]
 
     def score(self, query: Sketch, measure: str) -> Candidates:
         """Score every sketch that shares a key with the query, in one pass over their postings."""
@@ -71,8 +72,14 @@ class OpenSegment:
         sizes, correlations = sizes[joined], correlations[joined]
         for place in np.flatnonzero(np.isinf(correlations)):
             correlations[place] = MEASURES[measure](*self._joined_values(query, int(joined[place])))
-        cut = np.minimum(self._thresholds[joined], query.threshold)
-        return Candidates(joined, sizes, correlations, sizes / cut)
+        return Candidates(joined, sizes, correlations, sizes / self._sampled_share(query, joined))
+
+    def _sampled_share(self, query: Sketch, joined: npt.NDArray[np.int64]) -> Floats:
+        """Return how much of each join its sample is: all of it where a column's every key was looked at."""
+        complete, reach = self._complete[joined], self._reach[joined]
+        threshold = np.where(complete, 1.0, reach)
+        seen_whole = (complete & (reach <= query.threshold)) | (query.complete & (query.reach <= threshold))
+        return np.where(seen_whole, 1.0, np.minimum(threshold, query.threshold))
 
     def _shared_keys(self, query: Sketch) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         wanted = stored_hashes(query.key_hashes)
@@ -110,7 +117,8 @@ def _centred(values: Floats) -> Floats:
     if not values.size:
         return values
     scaled = np.ldexp(values, -np.frexp(np.abs(values).max())[1])
-    return scaled - scaled.mean()
+    centred: Floats = scaled - scaled.mean()
+    return centred
 
 
 class StoredSketches:

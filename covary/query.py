@@ -13,9 +13,9 @@ from covary.errors import CovaryError
 from covary.frames import Frame, open_table, sketch_table
 from covary.index import Candidates, StoredSketches
 from covary.intervals import fisher
-from covary.join import JoinedSample, join
+from covary.joins import JoinedSample, join
 from covary.ranking import DEFAULT_RANKER, ranker_named
-from covary.sketch import Sketch, SketchConfig
+from covary.sketches import Sketch, SketchConfig
 
 DEFAULT_TOP = 10
 DEFAULT_MIN_SAMPLE = 10  # below it a strong correlation is more often chance than not
@@ -50,23 +50,33 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
-    """A column of the index that joins with the query, and how it moves with it."""
+class Hit(Estimate):
+    """A column of the index that joins with the query, and how it moves with it.
+
+    Attributes:
+        table: the table that holds it.
+        key: the column it joins on.
+        value: the column itself.
+        aggregate: how its rows of one key became one number.
+        score: what the list is ordered by.
+        rows: rows of the table.
+        distinct_keys: distinct keys that have a number.
+        dropped_rows: rows without a key or without a number.
+    """
 
     table: str
     key: str
     value: str
     aggregate: str
-    estimate: Estimate
     score: float
     rows: int
     distinct_keys: float
     dropped_rows: int
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the hit as it stands in JSON: one flat object."""
-        fields = asdict(self)
-        return fields.pop("estimate") | fields
+        """Return the hit as it stands in JSON, its column first."""
+        column = {name: getattr(self, name) for name in ("table", "key", "value", "aggregate")}
+        return column | asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +127,7 @@ class Hits(Sequence[Hit]):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the answer as it stands in JSON."""
-        fields = {name: getattr(self, name) for name in self.__slots__}
-        return fields | {"query": asdict(self.query), "hits": [hit.to_dict() for hit in self.hits]}
+        return asdict(self) | {"hits": [hit.to_dict() for hit in self.hits]}
 
 
 def estimate(left: Sketch, right: Sketch, measure: str = "pearson") -> Estimate:
@@ -220,15 +229,13 @@ def _best(candidates: Candidates, rank: str, top: int) -> list[tuple[int, float]
 def _hit(index: StoredSketches, query: Sketch, number: int, score: float, measure: str) -> Hit:
     found = index.sketch_at(number)
     return Hit(
-        found.pair.table,
-        found.pair.key,
-        found.pair.value,
-        found.aggregate,
-        estimate(query, found, measure),
-        score,
-        found.counts.rows,
-        found.distinct_keys,
-        _dropped(found),
+        **asdict(estimate(query, found, measure)),
+        **asdict(found.pair),
+        aggregate=found.aggregate,
+        score=score,
+        rows=found.counts.rows,
+        distinct_keys=found.distinct_keys,
+        dropped_rows=_dropped(found),
     )
 
 

@@ -15,9 +15,9 @@ import numpy.typing as npt
 from covary.aggregate import Floats
 
 LANES = 8  # n, Σx, Σx², one unused, Σy, Σy², Σxy, one unused: two vector registers of four
-LOST_DIGITS = (
-    1e-8  # below this share of its sum of squares, a variance has lost too many digits to cancellation
-)
+# Below this share of its sum of squares a variance has lost too many digits to cancellation; below the other
+# figure the squares themselves have.
+LOST_DIGITS, SMALLEST_SQUARES = 1e-6, 1e-280
 
 Places = npt.NDArray[np.int64]
 unsigned = np.uint64  # an unsigned place needs no check for a negative one
@@ -29,13 +29,15 @@ _compiled = numba.njit(nogil=True, cache=True)
 def _vectorised(loop: Any) -> Callable[..., None]:
     """Compile a loop with vectorisation of straight-line code, which Numba leaves off: half the time here."""
 
+    settings: Any = numba.config
+
     def call(*arguments: Any) -> None:
-        before = numba.config.SLP_VECTORIZE
-        numba.config.SLP_VECTORIZE = 1  # read only while compiling, that is at the first call
+        before = settings.SLP_VECTORIZE
+        settings.SLP_VECTORIZE = 1  # read only while compiling, that is at the first call
         try:
             loop(*arguments)
         finally:
-            numba.config.SLP_VECTORIZE = before
+            settings.SLP_VECTORIZE = before
 
     return call
 
@@ -101,7 +103,7 @@ def _correlations(sums: Any) -> Any:
             continue
         x_spread = n * sxx - sx * sx
         y_spread = n * syy - sy * sy
-        if not (x_spread > LOST_DIGITS * n * sxx and y_spread > LOST_DIGITS * n * syy):
+        if not (x_spread > LOST_DIGITS * n * sxx and y_spread > max(LOST_DIGITS * n * syy, SMALLEST_SQUARES)):
             correlations[sketch] = np.inf
             continue
         r = (n * sxy - sx * sy) / np.sqrt(x_spread) / np.sqrt(y_spread)

@@ -10,18 +10,18 @@ import polars as pl
 
 from covary.aggregate import Floats
 from covary.hashing import Hashes
-from covary.sketch import Sketch
+from covary.sketches import Sketch
 from covary.store import Segment
 
 COLUMN_NOTE = pl.Struct({"name": pl.String, "kind": pl.String, "role": pl.String, "reason": pl.String})
 TABLES = pl.Schema(
     {
-        "name": pl.String,
-        "path": pl.String,
-        "rows": pl.Int64,
-        "bytes": pl.Int64,
-        "modified_ns": pl.Int64,
-        "problem": pl.String,
+        "name": pl.String(),
+        "path": pl.String(),
+        "rows": pl.Int64(),
+        "bytes": pl.Int64(),
+        "modified_ns": pl.Int64(),
+        "problem": pl.String(),
         "columns": pl.List(COLUMN_NOTE),
     }
 )
@@ -40,7 +40,7 @@ SKETCHES = pl.Schema(
         "maximum": pl.Float64,
     }
 )
-KEY_SETS = pl.Schema({"start": pl.UInt64, "size": pl.UInt32, "complete": pl.Boolean, "threshold": pl.Float64})
+KEY_SETS = pl.Schema({"start": pl.UInt64, "size": pl.UInt32, "complete": pl.Boolean, "reach": pl.Float64})
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ def _key_set_frame(key_sets: Sequence[_KeySet]) -> pl.DataFrame:
             "start": np.cumsum(sizes) - sizes,
             "size": sizes,
             "complete": [sketch.complete for sketch in one_each],
-            "threshold": [sketch.threshold for sketch in one_each],
+            "reach": [sketch.reach for sketch in one_each],
         },
         schema=KEY_SETS,
     )
@@ -172,11 +172,11 @@ def fold_segments(segments: Sequence[Segment]) -> Segment:
         sketches=pl.concat(
             segment.sketches.with_columns(pl.col("table") + tables, pl.col("key_set") + key_sets)
             for segment, tables, key_sets in zip(segments, tables_before, key_sets_before, strict=True)
-        ).cast(SKETCHES),  # type: ignore[arg-type]
+        ).cast(SKETCHES),
         key_sets=pl.concat(
             segment.key_sets.with_columns(pl.col("start") + members)
             for segment, members in zip(segments, members_before, strict=True)
-        ).cast(KEY_SETS),  # type: ignore[arg-type]
+        ).cast(KEY_SETS),
         arrays=_fold_arrays([segment.arrays for segment in segments], sketches_before),
     )
 

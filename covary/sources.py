@@ -1,38 +1,24 @@
-"""What is a table: files, folders and globs -> TableSources, told by their suffix and their first bytes."""
+"""What is a table: files, folders and globs -> TableSources with names of their own."""
 
-import codecs
 import glob
 import os
 import stat
 import zipfile
-import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from covary.csvfile import looks_delimited, utf16_byte_order
 from covary.errors import UnreadableTable
-
-HEAD_BYTES = 4096
-
-FORMATS = {
-    ".csv": "csv", ".tsv": "csv", ".tab": "csv", ".txt": "csv",
-    ".parquet": "parquet", ".pq": "parquet",
-    ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow",
-    ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl",
-}  # fmt: skip
-TEXT_FORMATS = {"csv", "jsonl"}
-COMPRESSION_SUFFIXES = {".gz", ".bz2", ".zst", ".zip"}
-COMPRESSION_MARKS = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\x28\xb5\x2f\xfd": "zstd", b"PK\x03\x04": "zip"}
-FORMAT_MARKS = {b"PAR1": "parquet", b"ARROW1": "arrow", b"\xff\xff\xff\xff": "arrow"}
-# Tabular files that somebody might expect us to read: named among the skipped, unlike pictures and notes.
-UNREAD_KINDS = {
-    ".xlsx": "Excel", ".xls": "Excel", ".xlsm": "Excel", ".ods": "OpenDocument", ".avro": "Avro",
-    ".orc": "ORC", ".sqlite": "SQLite", ".sqlite3": "SQLite", ".db": "database", ".duckdb": "DuckDB",
-    ".dta": "Stata", ".sav": "SPSS", ".sas7bdat": "SAS", ".rds": "R", ".rdata": "R", ".dbf": "dBase",
-    ".h5": "HDF5", ".hdf5": "HDF5", ".mdb": "Access", ".accdb": "Access", ".pkl": "pickle", ".xz": "xz",
-    ".7z": "7-Zip", ".rar": "RAR", ".tar": "tar", ".tgz": "tar",
-}  # fmt: skip
+from covary.fileformat import (
+    FORMATS,
+    HEAD_BYTES,
+    TEXT_FORMATS,
+    UNREAD_KINDS,
+    NotATable,
+    compression_of,
+    format_of,
+    split_name,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +49,6 @@ class _File:
     explicit: bool  # named by the person, so an unknown suffix is no reason to pass it by
 
 
-class _NotATable(Exception):  # noqa: N818 (it never leaves this module)
-    pass
-
-
 def find_tables(sources: Sequence[str | os.PathLike[str]]) -> tuple[list[TableSource], list[SkippedSource]]:
     """Every table below the given files, folders and globs, in a fixed order, and what was passed by."""
     tables: dict[tuple[str, str | None], tuple[TableSource, _File]] = {}
@@ -79,7 +61,7 @@ def find_tables(sources: Sequence[str | os.PathLike[str]]) -> tuple[list[TableSo
             try:
                 for table in _tables_in(found):
                     tables.setdefault((table.path, table.member), (table, found))
-            except _NotATable as error:
+            except NotATable as error:
                 skipped[found.path] = SkippedSource(found.path, str(error))
     return _with_unique_names(list(tables.values())), list(skipped.values())
 
@@ -92,7 +74,7 @@ def table_at(path: str | os.PathLike[str]) -> TableSource:
         raise UnreadableTable(given, "it's a folder; name one table in it")
     try:
         tables = _tables_in(_File(absolute, os.path.dirname(absolute), explicit=True))
-    except _NotATable as error:
+    except NotATable as error:
         raise UnreadableTable(given, str(error)) from None
     if len(tables) > 1:
         members = ", ".join(str(table.member) for table in tables[:3])
@@ -138,6 +120,8 @@ def _walk(folder: str, root: str, seen: set[tuple[int, int]]) -> Iterator[_File 
     if (status.st_dev, status.st_ino) in seen:  # a link back to a folder we've been in
         return
     seen.add((status.st_dev, status.st_ino))
+    if {"manifest.json", "segments"} <= {entry.name for entry in ordered}:  # an index of ours, not tables
+        return
     for entry in ordered:
         if entry.name.startswith((".", "_")):
             continue
@@ -149,31 +133,20 @@ def _walk(folder: str, root: str, seen: set[tuple[int, int]]) -> Iterator[_File 
 
 def _tables_in(file: _File) -> list[TableSource]:
     """The tables of one file: none if it isn't tabular, several only in a zip."""
-    stem, suffix = _split_name(os.path.basename(file.path))
+    stem, suffix = split_name(os.path.basename(file.path))
     if suffix in UNREAD_KINDS:
-        raise _NotATable(f"{UNREAD_KINDS[suffix]} files aren't read; export it as CSV or Parquet")
+        raise NotATable(f"{UNREAD_KINDS[suffix]} files aren't read; export it as CSV or Parquet")
     if not file.explicit and suffix not in FORMATS and suffix != ".zip":
         return []
     status, head = _look(file.path)
-    compression = next((name for mark, name in COMPRESSION_MARKS.items() if head.startswith(mark)), None)
+    compression = compression_of(head)
     folder = os.path.relpath(os.path.dirname(file.path), file.root).replace(os.sep, "/")
     name = stem if folder == "." else f"{folder}/{stem}"
     table = TableSource(name, file.path, "csv", compression, None, status.st_size, status.st_mtime_ns)
     if compression == "zip":
         return _tables_in_zip(table)
-    kind = _format(suffix, head, compression, file.explicit)
+    kind = format_of(suffix, head, compression, file.explicit)
     return [replace(table, format=kind)] if kind else []
-
-
-def _split_name(name: str) -> tuple[str, str]:
-    """A file name without its known suffixes, and the suffix that tells its kind."""
-    stem, suffix = os.path.splitext(name)
-    if suffix.lower() in COMPRESSION_SUFFIXES:
-        inner_stem, inner = os.path.splitext(stem)
-        if inner.lower() in FORMATS or inner.lower() in UNREAD_KINDS:
-            return inner_stem, inner.lower()
-    known = suffix.lower() in FORMATS or suffix.lower() in COMPRESSION_SUFFIXES
-    return (stem if known else name), suffix.lower()
 
 
 def _look(path: str) -> tuple[os.stat_result, bytes]:
@@ -183,48 +156,15 @@ def _look(path: str) -> tuple[os.stat_result, bytes]:
         try:
             status = os.fstat(handle)
             if not stat.S_ISREG(status.st_mode):
-                raise _NotATable("not a regular file")
+                raise NotATable("not a regular file")
             head = os.read(handle, HEAD_BYTES)
         finally:
             os.close(handle)
     except OSError as error:
-        raise _NotATable(_os_reason(error)) from None
+        raise NotATable(_os_reason(error)) from None
     if not head:
-        raise _NotATable("the file is empty")
+        raise NotATable("the file is empty")
     return status, head
-
-
-def _format(suffix: str, head: bytes, compression: str | None, explicit: bool) -> str | None:
-    declared = FORMATS.get(suffix)
-    if compression:
-        head = _unzipped(head) if compression == "gzip" else b""
-        if declared not in TEXT_FORMATS | {None}:
-            raise _NotATable(f"a compressed {declared} file isn't read; unpack it")
-    marked = next((kind for mark, kind in FORMAT_MARKS.items() if head.startswith(mark)), None)
-    if marked and not compression:
-        return marked
-    if declared in {"parquet", "arrow"}:
-        raise _NotATable(f"no {declared.title()} file, whatever its name says")
-    if declared == "jsonl":
-        return _json_lines(head)
-    if b"\0" in head and not utf16_byte_order(head) and declared is None:
-        raise _NotATable("unknown kind of file")
-    if declared is None and head.lstrip()[:1] == b"{":
-        return _json_lines(head)
-    return "csv" if explicit or suffix != ".txt" or not head or looks_delimited(head) else None
-
-
-def _unzipped(head: bytes) -> bytes:
-    try:
-        return zlib.decompressobj(31).decompress(head, HEAD_BYTES)
-    except zlib.error:
-        raise _NotATable("a broken gzip file") from None
-
-
-def _json_lines(head: bytes) -> str:
-    if head.removeprefix(codecs.BOM_UTF8).lstrip()[:1] == b"[":
-        raise _NotATable("one JSON array, not JSON Lines")
-    return "jsonl"
 
 
 def _tables_in_zip(archive: TableSource) -> list[TableSource]:
@@ -232,9 +172,9 @@ def _tables_in_zip(archive: TableSource) -> list[TableSource]:
         with zipfile.ZipFile(archive.path) as opened:
             members = [info for info in opened.infolist() if _is_table_member(info)]
     except (zipfile.BadZipFile, OSError, NotImplementedError) as error:
-        raise _NotATable(f"a broken zip: {error}") from None
+        raise NotATable(f"a broken zip: {error}") from None
     if not members:
-        raise _NotATable("a zip without CSV or JSON Lines files that can be read")
+        raise NotATable("a zip without CSV or JSON Lines files that can be read")
     tables = [
         replace(
             archive,

@@ -29,7 +29,7 @@ import pyarrow as pa
 import xxhash
 
 from covary.errors import CannotWrite, CovaryError, DamagedIndex, NotAnIndex, UnsupportedFormat
-from covary.sketch import SketchConfig
+from covary.sketches import SketchConfig
 
 FORMAT = 1
 MANIFEST = "manifest.json"

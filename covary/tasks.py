@@ -7,6 +7,7 @@ the build's scratch folder; what travels between tasks is only partial sketches.
 
 import json
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
@@ -18,8 +19,9 @@ import pyarrow as pa
 from covary.columns import ColumnProfile, choose, profile_columns
 from covary.errors import CovaryError, UnreadableTable
 from covary.frames import merge_all, sketch_batches
+from covary.kernel import finish
 from covary.segment import ColumnNote, TableRecord, build_segment
-from covary.sketch import ColumnPair, Counts, Partial, Sketch, SketchConfig, finish
+from covary.sketches import ColumnPair, Counts, Partial, Sketch, SketchConfig
 from covary.sources import TableSource
 from covary.store import write_segment
 from covary.tables import WHOLE, Chunk, Layout, layout_of, plan_chunks, read_chunk, sample_rows
@@ -60,31 +62,34 @@ class Plan:
 
     groups: tuple[tuple[TableSource, ...], ...]
     large: tuple[LargeTable, ...]
-    broken: tuple[TableRecord, ...]
+    settled: tuple[TableRecord, ...]  # tables that need no task: unreadable, or without a pair to sketch
 
 
 def plan(tables: Sequence[TableSource], settings: Settings) -> Plan:
-    """Cut a collection into tasks: by size alone, so that the same collection gives the same index anywhere."""
+    """Cut a collection into tasks by size alone: the same collection gives the same index anywhere."""
     groups: list[list[TableSource]] = []
     large: list[LargeTable] = []
-    broken: list[TableRecord] = []
+    settled: list[TableRecord] = []
     room = max(GROUP_BYTES, sum(table.size for table in tables) // MOST_GROUPS)
     filled = room
     for table in tables:
         try:
             cut = _cut(table, settings)
-        except CovaryError as problem:
-            broken.append(_record(table, problem=_reason(problem)))
+        except Exception as problem:
+            settled.append(_record(table, problem=_reason(problem)))
             continue
         if cut:
-            large.append(cut)
+            if cut.keys and cut.numbers:
+                large.append(cut)
+            else:
+                settled.append(_record(table, columns=_notes(cut.profiles, cut.keys, cut.numbers)))
             continue
         if filled + table.size > room:
             groups.append([])
             filled = 0
         groups[-1].append(table)
         filled += table.size
-    return Plan(tuple(map(tuple, groups)), tuple(large), tuple(broken))
+    return Plan(tuple(map(tuple, groups)), tuple(large), tuple(settled))
 
 
 def _cut(table: TableSource, settings: Settings) -> LargeTable | None:
@@ -260,7 +265,8 @@ def _progress_log(settings: Settings, task: str) -> Callable[[str, str], None]:
     file = Path(settings.scratch, PROGRESS, task)
 
     def note(event: str, table: str) -> None:
-        with file.open("a", encoding="utf-8") as log:
+        # Progress is a courtesy: where it can't be written, the segment will say so.
+        with suppress(OSError), file.open("a", encoding="utf-8") as log:
             log.write(f"{event}\t{table}\n")
 
     return note

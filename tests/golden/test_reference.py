@@ -47,7 +47,9 @@ def sketch_of_t1(aggregate):
     return sketch(HERE / "table_t1.csv", "key", "value", size=64, aggregate=aggregate, hash="murmur3")
 
 
-@pytest.mark.parametrize("vector", [v for v in REFERENCE["hashes"] if v["text"]], ids=lambda v: v["text"][:20])
+@pytest.mark.parametrize(
+    "vector", [v for v in REFERENCE["hashes"] if v["text"]], ids=lambda v: v["text"][:20]
+)
 def test_hash_and_unit_equal_the_reference_to_the_bit(vector):
     hashes = hashes_of([vector["text"]])
     assert hashes.tolist() == [vector["murmur3"]]

@@ -6,8 +6,9 @@ import pytest
 from scipy.stats import chi2
 
 from covary.hashing import SCHEMES
-from covary.join import join
-from covary.sketch import SketchConfig, finish, sketch_rows
+from covary.joins import join
+from covary.kernel import finish, sketch_rows
+from covary.sketches import SketchConfig
 
 pytestmark = pytest.mark.statistical
 SALTS = 300

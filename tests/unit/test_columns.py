@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from covary.columns import ColumnProfile, as_number, choose, profile_columns
+from covary.columns import ColumnProfile, choose, profile_columns
 from covary.errors import UnusableColumn
 
 
@@ -57,6 +57,7 @@ def test_the_values_decide_kind_and_role(values, kind, expected):
 def test_categories_are_keys():
     assert role(["a", "b"], dtype=pl.Categorical) == "key"
     assert role(["a", "b"], dtype=pl.Enum(["a", "b"])) == "key"
+    assert role(["07030", "10001"], dtype=pl.Categorical) == "key"
 
 
 @pytest.mark.parametrize(
@@ -143,49 +144,15 @@ def test_dates_named_as_values_are_refused():
         choose([ColumnProfile("day", "date", True, False, "dates")], "t", values=["day"])
 
 
-def test_text_is_cast_to_numbers_leniently():
-    cells = ["1", " 2.5 ", "3e2", "-.5", "+4", "", "x", "1,5", "inf", "nan", None]
-    numbers = as_number(pl.Series("a", cells))
-    assert numbers.name == "a"
-    assert numbers.dtype == pl.Float64
-    assert numbers.to_list() == [1.0, 2.5, 300.0, -0.5, 4.0, None, None, None, None, None, None]
-
-
-@pytest.mark.parametrize(
-    "column",
-    [
-        pl.Series([True, False]),
-        pl.Series([dt.date(2013, 1, 1)]),
-        pl.Series([[1], [2]]),
-        pl.Series([b"1"]),
-        pl.Series([None, None]),
-        pl.Series([dt.timedelta(1)]),
-        pl.Series([{"a": 1}]),
-        pl.Series([], dtype=pl.String),
-    ],
-)
-def test_what_is_no_number_becomes_null_without_an_error(column):
-    numbers = as_number(column)
-    assert numbers.dtype == pl.Float64
-    assert numbers.null_count() == len(column) == len(numbers)
-
-
-def test_numeric_types_become_finite_floats():
-    assert as_number(pl.Series([1.5, float("inf"), float("nan"), None])).to_list() == [1.5, None, None, None]
-    assert as_number(pl.Series([1, 2], dtype=pl.UInt8)).to_list() == [1.0, 2.0]
-    assert as_number(pl.Series([Decimal("1.5")])).to_list() == [1.5]
-
-
 @given(
     st.lists(
         st.one_of(st.none(), st.text(max_size=5), st.floats().map(str), st.integers().map(str)), max_size=50
     )
 )
-def test_any_text_has_a_profile_and_a_cast(cells):
+def test_any_text_has_a_profile(cells):
     column = pl.Series("x", cells, dtype=pl.String)
     found = profile_columns(column.to_frame())[0]
     assert not (found.is_key and found.is_number)
-    assert as_number(column).is_finite().drop_nulls().all()
 
 
 def test_a_frame_without_rows_or_columns_is_fine():
@@ -194,6 +161,53 @@ def test_a_frame_without_rows_or_columns_is_fine():
         "empty",
         "empty",
     ]
+
+
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [
+        (["1", " 2.5 ", "3e2", "-.5", "+4"], "number"),
+        (["1,5", "2,5"], "key"),
+        (["inf", "nan", None], "neither"),
+        (["07", "-3"], "key"),
+        (["0", "0.0", "-07", "+07", "3"], "number"),
+        ([" 07 ", "31", "NA"], "key"),
+        (["0:30", "09x", "5"], "key"),
+    ],
+)
+def test_text_is_read_as_numbers_leniently(cells, expected):
+    assert role(cells) == expected
+
+
+def test_columns_of_all_sorts_are_told_apart_in_one_frame():
+    frame = pl.DataFrame(
+        {
+            "plain": ["1.5", "2.5", "3.5"],
+            "code": ["07", "8", "9"],
+            "marked": [" 1 ", "NA", "3"],
+            "word": ["a", "b", None],
+            "category": pl.Series(["a", "b", "a"], dtype=pl.Categorical),
+            "typed": [3, 9, 4],
+            "day": [dt.date(2013, 1, 1), dt.date(2013, 1, 2), None],
+            "empty": pl.Series([None, None, None], dtype=pl.String),
+        }
+    )
+    found = {p.name: (p.kind, p.is_key, p.is_number) for p in profile_columns(frame)}
+    assert found == {
+        "plain": ("number", False, True),
+        "code": ("integer", True, False),
+        "marked": ("integer", False, True),
+        "word": ("text", True, False),
+        "category": ("text", True, False),
+        "typed": ("integer", False, True),
+        "day": ("date", True, False),
+        "empty": ("empty", False, False),
+    }
+
+
+def test_prose_is_told_by_the_average_cell_though_some_are_short():
+    assert role(["short", *["many words " * 30] * 50, "brief"]) == "neither"
+    assert role([*["short", "brief"] * 50, "many words " * 30]) == "key"
 
 
 def test_names_that_look_like_patterns_are_only_names():

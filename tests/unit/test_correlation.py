@@ -55,5 +55,5 @@ def test_values_that_are_not_finite_give_no_correlation():
 
 
 def test_an_unknown_measure_is_refused_with_the_choices():
-    with pytest.raises(CovaryError, match="kendal.*pearson, spearman"):
+    with pytest.raises(CovaryError, match=r"kendal.*pearson, spearman"):
         measure_named("kendal")

@@ -45,5 +45,5 @@ def test_an_estimate_stays_between_the_sample_and_the_smaller_column():
 
 
 def test_sketches_of_different_hashes_are_refused():
-    with pytest.raises(IncompatibleSketches, match="'murmur3'.*--hash"):
+    with pytest.raises(IncompatibleSketches, match=r"'murmur3'.*--hash"):
         join(sketch_of(range(5)), sketch_of(range(5), hash="murmur3"))

@@ -34,7 +34,5 @@ def test_importing_covary_imports_neither_spark_nor_pandas():
         "sys.exit(', '.join(sorted(found)) or 0)"
     )
     root = Path(covary.__file__).parents[1]
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -33,5 +33,5 @@ def test_undefined_correlations_have_no_score(name):
 
 
 def test_an_unknown_ranker_is_refused_with_the_choices():
-    with pytest.raises(CovaryError, match="s9.*finite-population, s1, s2"):
+    with pytest.raises(CovaryError, match=r"s9.*finite-population, s1, s2"):
         ranker_named("s9")

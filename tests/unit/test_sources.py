@@ -178,3 +178,12 @@ def test_a_thousand_files_are_listed_quickly(tmp_path):
     started = time.perf_counter()
     assert len(names(tmp_path)) == 1000
     assert time.perf_counter() - started < 1  # about 0.05 s on a quiet machine
+
+
+def test_an_index_among_the_tables_is_not_taken_for_tables(tmp_path):
+    (tmp_path / "a.csv").write_text("key,x\na,1\n")
+    segment = tmp_path / "my.covary" / "segments" / "000000"
+    segment.mkdir(parents=True)
+    (segment / "tables.csv").write_text("key,x\na,1\n")
+    (tmp_path / "my.covary" / "manifest.json").write_text("{}")
+    assert [table.name for table in find_tables([tmp_path])[0]] == ["a"]

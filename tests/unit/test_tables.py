@@ -13,11 +13,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from covary import tables
+from covary import csvsplit, tables
 from covary.csvfile import Dialect
 from covary.errors import NoSuchColumn, UnreadableTable
 from covary.sources import find_tables, table_at
-from covary.tables import Chunk, Layout, layout_of, plan_chunks, read_chunk, read_whole, sample_rows
+from covary.tables import WHOLE, Chunk, Layout, layout_of, plan_chunks, read_chunk, sample_rows
 
 FRAME = pl.DataFrame({"zip": ["07030", "10001", None], "x": ["1", "2.50", "3"]})
 TEXT = b"zip,x\n07030,1\n10001,2.50\n,3\n"
@@ -28,9 +28,15 @@ def write(path, data):
     return table_at(path)
 
 
+def read_whole(source):
+    layout = layout_of(source)
+    empty = pl.DataFrame(schema=dict.fromkeys(layout.columns, pl.String))
+    return pl.concat([*read_chunk(Chunk(source, 0, *WHOLE), layout)] or [empty])
+
+
 def read_in_chunks(source, chunk_bytes, columns=None):
-    layout = Layout.from_json(layout_of(source).to_json())
-    chunks = [Chunk.from_json(chunk.to_json()) for chunk in plan_chunks(source, layout, chunk_bytes)]
+    layout = layout_of(source)
+    chunks = plan_chunks(source, layout, chunk_bytes)
     return pl.concat([frame for chunk in chunks for frame in read_chunk(chunk, layout, columns)]), chunks
 
 
@@ -236,6 +242,14 @@ def test_a_sample_of_many_chunks_has_rows_from_start_middle_and_end(tmp_path):
     assert (numbers > 9000).any()
 
 
+def test_a_header_longer_than_a_chunk_leaves_one_chunk_without_rows(tmp_path):
+    source = write(tmp_path / "t.csv", b"day,a_long_name,another_long_name\n")
+    layout = layout_of(source)
+    chunks = plan_chunks(source, layout, 10)
+    assert len(chunks) == 1
+    assert sample_rows(source, layout, chunks).shape == (0, 3)
+
+
 def test_a_wide_header_longer_than_the_sample_is_still_found(tmp_path):
     names = [f"a_rather_long_name_{i}" for i in range(10_000)]
     source = write(tmp_path / "t.csv", (",".join(names) + "\n" + ",".join("1" * 10_000) + "\n").encode())
@@ -269,7 +283,7 @@ def test_any_csv_split_anywhere_gives_the_same_rows(tmp_path, file, chunk_bytes)
     dialect = Dialect(",", '"', "utf-8", "\n", True, names, text.index(b"\n") + 1)
     layout, source = Layout(dialect.columns, dialect), table_at(path)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tables, "WINDOW_BYTES", 64)
+        patch.setattr(csvsplit, "WINDOW_BYTES", 64)
         chunks = plan_chunks(source, layout, chunk_bytes)
         frames = [frame for chunk in chunks for frame in read_chunk(chunk, layout)]
     got = [row for frame in frames for row in frame.rows()]

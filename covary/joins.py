@@ -7,7 +7,7 @@ import numpy as np
 from covary.aggregate import Floats
 from covary.errors import IncompatibleSketches
 from covary.hashing import Hashes
-from covary.sketch import Sketch, SketchConfig
+from covary.sketches import Sketch, SketchConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class JoinSize:
         containment: the share of the left column's keys that the right column holds.
         left_distinct: distinct keys of the left column.
         right_distinct: distinct keys of the right column.
-        exact: whether these are counts and not estimates.
+        exact: whether the overlap is a count and not an estimate.
     """
 
     overlap: float
@@ -65,7 +65,7 @@ def measure_join(left: Sketch, right: Sketch, shared: int) -> JoinSize:
     valid sizes k this is the largest; the smaller of the two sketch sizes would waste most of the sample
     when one of the sketches is complete.
     """
-    exact = left.complete and right.complete
+    exact = _sees_all_of(left, right) or _sees_all_of(right, left)
     overlap = float(shared)
     if not exact and shared:
         cut = min(left.threshold, right.threshold)
@@ -75,6 +75,11 @@ def measure_join(left: Sketch, right: Sketch, shared: int) -> JoinSize:
     overlap = max(float(shared), min(overlap, largest))
     containment = min(1.0, overlap / left.distinct_keys) if left.size else 0.0
     return JoinSize(overlap, containment, left.distinct_keys, right.distinct_keys, exact)
+
+
+def _sees_all_of(whole: Sketch, other: Sketch) -> bool:
+    """Tell whether no key of a column lies beyond where the other was cut, so that each is known to join."""
+    return whole.complete and whole.reach <= other.threshold
 
 
 def check_comparable(left: SketchConfig, right: SketchConfig) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
+from functools import reduce
 from itertools import groupby
 from operator import add
 from typing import Any
@@ -12,117 +12,12 @@ import numpy.typing as npt
 import polars as pl
 
 from covary.aggregate import AGGREGATES, Floats, Grouped, States, concatenate, fold_rows, merge_states, stack
-from covary.errors import SketchError
-from covary.hashing import SCHEMES, Hashes, HashScheme, Orders, smallest_first
-from covary.keys import NORMALISER, key_text
+from covary.hashing import Hashes, Orders, smallest_first
+from covary.keys import key_text
+from covary.sketches import ColumnPair, Counts, Partial, Sketch, SketchConfig
 
-DEFAULT_SIZE = 1024
 ROWS_AT_ONCE = 1 << 21  # rows folded in one go: bounds memory, and keeps the limbs of sums exact
 FIRST_BLOCK, LARGEST_BLOCK = 1 << 14, 1 << 18
-
-
-@dataclass(frozen=True, slots=True)
-class SketchConfig:
-    """The settings of a sketch; two sketches can be compared when all but the aggregates are equal."""
-
-    size: int = DEFAULT_SIZE
-    aggregates: tuple[str, ...] = ("mean",)
-    hash: str = "xxhash64"
-    normaliser: str = NORMALISER
-
-    def __post_init__(self) -> None:
-        if self.size < 3:
-            raise SketchError(f"a sketch needs room for at least 3 keys, not {self.size}")
-        for name in self.aggregates:
-            if name not in AGGREGATES:
-                raise SketchError(f"there is no aggregate {name!r}; choose from {', '.join(AGGREGATES)}")
-        if self.hash not in SCHEMES:
-            raise SketchError(f"there is no hash {self.hash!r}; choose from {', '.join(SCHEMES)}")
-
-    @property
-    def scheme(self) -> HashScheme:
-        """The hash functions behind the name."""
-        return SCHEMES[self.hash]
-
-    @property
-    def states(self) -> frozenset[str]:
-        """The states that the aggregates need."""
-        return frozenset[str]().union(*(AGGREGATES[name].states for name in self.aggregates))
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnPair:
-    """A key column and a number column of one table."""
-
-    table: str
-    key: str
-    value: str
-
-
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """What was seen, what was dropped, and the range of the numbers."""
-
-    rows: int
-    null_keys: int
-    null_values: int
-    not_finite: int
-    minimum: float
-    maximum: float
-
-    def __add__(self, other: "Counts") -> "Counts":
-        return Counts(
-            self.rows + other.rows,
-            self.null_keys + other.null_keys,
-            self.null_values + other.null_values,
-            self.not_finite + other.not_finite,
-            min(self.minimum, other.minimum),
-            max(self.maximum, other.maximum),
-        )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Partial:
-    """The sketch of some rows of a table: its n smallest keys in h_u order, with states that merge."""
-
-    pair: ColumnPair
-    hashes: Hashes
-    states: States
-    counts: Counts
-    complete: bool
-
-
-@dataclass(frozen=True, eq=False)
-class Sketch:
-    """A finished sketch of ⟨key, number⟩: the n smallest keys in h_u order, one number for each."""
-
-    pair: ColumnPair
-    aggregate: str
-    config: SketchConfig
-    key_hashes: Hashes
-    values: Floats
-    counts: Counts
-    complete: bool
-
-    @property
-    def size(self) -> int:
-        """How many keys the sketch holds."""
-        return int(self.key_hashes.size)
-
-    @cached_property
-    def units(self) -> Floats:
-        """The h_u of each key."""
-        return self.config.scheme.unit(self.key_hashes)
-
-    @property
-    def threshold(self) -> float:
-        """The h_u at which keys were cut off; 1 when none was."""
-        return 1.0 if self.complete else float(self.units[-1])
-
-    @property
-    def distinct_keys(self) -> float:
-        """Distinct keys of the column: exact when complete, else (n-1)/U(n) (paper, section 2.1)."""
-        return float(self.size) if self.complete else (self.size - 1) / self.threshold
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -133,13 +28,26 @@ class _Numbers:
     values: Floats
     has_gaps: npt.NDArray[np.bool_]
     counts: list[Counts]
+    odd_rows: list[npt.NDArray[np.intp]]  # per column, where a NaN or an infinity stood
 
     def without(self, name: str) -> "_Numbers":
         kept = [place for place, mine in enumerate(self.names) if mine != name]
         if len(kept) == len(self.names):
             return self
         names = tuple(self.names[place] for place in kept)
-        return _Numbers(names, self.values[kept], self.has_gaps[kept], [self.counts[place] for place in kept])
+        counts = [self.counts[place] for place in kept]
+        odd_rows = [self.odd_rows[place] for place in kept]
+        return _Numbers(names, self.values[kept], self.has_gaps[kept], counts, odd_rows)
+
+    def counts_of(self, column: int, with_key: npt.NDArray[np.intp] | None) -> Counts:
+        """Count what a column lacks in the rows that have a key: a row is dropped for one reason only."""
+        counts = self.counts[column]
+        if with_key is None:
+            return counts
+        missing = int(np.count_nonzero(np.isnan(self.values[column][with_key])))
+        odd = int(np.count_nonzero(np.isin(self.odd_rows[column], with_key)))
+        null_keys = counts.rows - with_key.size
+        return replace(counts, null_keys=null_keys, null_values=missing - odd, not_finite=odd)
 
 
 def _numbers(columns: Mapping[str, pl.Series]) -> _Numbers:
@@ -154,11 +62,19 @@ def _numbers(columns: Mapping[str, pl.Series]) -> _Numbers:
     highs = np.fmax.reduce(values, axis=1, initial=-np.inf) + 0.0
     nulls = [column.null_count() for column in columns.values()]
     rows = values.shape[1]
+    odd_rows = [
+        _places_of_odd(column) if null + count < rows else np.empty(0, dtype=np.intp)
+        for column, null, count in zip(columns.values(), nulls, present.tolist(), strict=True)
+    ]
     counts = [
         Counts(rows, 0, null, rows - null - count, low, high)
         for null, count, low, high in zip(nulls, present.tolist(), lows.tolist(), highs.tolist(), strict=True)
     ]
-    return _Numbers(tuple(columns), values, has_gaps, counts)
+    return _Numbers(tuple(columns), values, has_gaps, counts, odd_rows)
+
+
+def _places_of_odd(column: pl.Series) -> npt.NDArray[np.intp]:
+    return np.flatnonzero(column.is_not_null().to_numpy() & ~np.isfinite(column.to_numpy()))
 
 
 def sketch_rows(
@@ -198,7 +114,7 @@ def _sketch_key(
         states = fold_rows(columns.values[chosen][:, rows], grouped, rows + first_row, config.states)
         smallest = _Smallest(distinct, config)
         for column, (kept, state, complete) in zip(chosen, smallest.cut(states), strict=True):
-            counts = replace(columns.counts[column], null_keys=key.len() - hashes.size)
+            counts = columns.counts_of(column, with_key)
             pair = ColumnPair(table, key.name, columns.names[column])
             found[column] = Partial(pair, kept, state, counts, complete and limit is None)
     return [found[column] for column in sorted(found)]

@@ -1,0 +1,123 @@
+"""Rows of Parquet and Arrow files, with the types that they declare."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.ipc
+import pyarrow.parquet
+
+from covary.csvfile import Dialect
+from covary.sources import TableSource
+
+BATCH_ROWS = 1 << 20
+PLAIN_TYPES = (
+    pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view, pa.types.is_boolean,
+    pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal128,
+    pa.types.is_date, pa.types.is_timestamp, pa.types.is_time,
+)  # fmt: skip
+
+
+def parquet_layout(source: TableSource) -> tuple[tuple[str, ...], Dialect | None]:
+    """The names of the columns that can serve."""
+    return _plain_names(pa.parquet.read_schema(source.path)), None
+
+
+def parquet_ranges(source: TableSource, dialect: Dialect | None, chunk_bytes: int) -> list[tuple[int, int]]:
+    """The row groups of the parts of a file."""
+    footer = pa.parquet.read_metadata(source.path)
+    groups = (footer.row_group(number) for number in range(footer.num_row_groups))
+    return _grouped(
+        [sum(group.column(c).total_compressed_size for c in range(group.num_columns)) for group in groups],
+        chunk_bytes,
+    )
+
+
+def parquet_frames(
+    source: TableSource, part: tuple[int, int], dialect: Dialect | None, columns: list[str], size: int
+) -> Iterator[pl.DataFrame]:
+    """The rows of some row groups, in batches of bounded size."""
+    with pa.parquet.ParquetFile(source.path, memory_map=True) as file:
+        groups = range(part[0], file.num_row_groups if part[1] < 0 else part[1])
+        weight = sum(file.metadata.row_group(group).total_byte_size for group in groups)
+        rows = sum(file.metadata.row_group(group).num_rows for group in groups)
+        batch_rows = max(1024, min(BATCH_ROWS, rows * 4 * size // max(weight, 1)))
+        for batch in file.iter_batches(batch_rows, list(groups), columns, use_threads=False):
+            yield _from_arrow(batch, columns)
+
+
+def arrow_layout(source: TableSource) -> tuple[tuple[str, ...], Dialect | None]:
+    """The names of the columns that can serve."""
+    with _arrow_reader(source) as reader:
+        return _plain_names(reader.schema), None
+
+
+def arrow_ranges(source: TableSource, dialect: Dialect | None, chunk_bytes: int) -> list[tuple[int, int]]:
+    """The record batches of the parts of a file; none if it's a stream, read only from its start."""
+    with _arrow_reader(source) as reader:
+        if not hasattr(reader, "num_record_batches"):
+            return []
+        count = reader.num_record_batches
+    return _grouped([source.size // max(count, 1)] * count, chunk_bytes)
+
+
+def arrow_frames(
+    source: TableSource, part: tuple[int, int], dialect: Dialect | None, columns: list[str], size: int
+) -> Iterator[pl.DataFrame]:
+    """The rows of some record batches."""
+    with _arrow_reader(source, columns) as reader:
+        if hasattr(reader, "num_record_batches"):
+            stop = reader.num_record_batches if part[1] < 0 else part[1]
+            batches = (reader.get_batch(number) for number in range(part[0], stop))
+        else:
+            batches = iter(reader)
+        for batch in batches:
+            yield _from_arrow(batch, columns)
+
+
+@contextmanager
+def _arrow_reader(source: TableSource, columns: Sequence[str] | None = None) -> Iterator[Any]:
+    """The file format's reader, or the stream format's, which has no random access."""
+    with pa.memory_map(source.path) as file:
+        is_file = file.read(6) == b"ARROW1"
+        file.seek(0)
+        opener = pa.ipc.open_file if is_file else pa.ipc.open_stream
+        options = pa.ipc.IpcReadOptions(use_threads=False)
+        if columns is not None:
+            with opener(file) as reader:
+                options.included_fields = [reader.schema.get_field_index(column) for column in columns]
+            file.seek(0)
+        with opener(file, options=options) as reader:
+            yield reader
+
+
+def _from_arrow(batch: pa.RecordBatch, columns: list[str]) -> pl.DataFrame:
+    frame = pl.from_arrow(batch)
+    assert isinstance(frame, pl.DataFrame)
+    return frame[columns]  # not select, which would read a name like ^x$ as a pattern
+
+
+def _plain_names(schema: pa.Schema) -> tuple[str, ...]:
+    """The columns that can be a key or a number: not lists, bytes, intervals; nor two of one name."""
+    return tuple(
+        f.name for f in schema if _is_plain(f.type) and len(schema.get_all_field_indices(f.name)) == 1
+    )
+
+
+def _is_plain(dtype: pa.DataType) -> bool:
+    if pa.types.is_dictionary(dtype):
+        return _is_plain(dtype.value_type)
+    return any(is_kind(dtype) for is_kind in PLAIN_TYPES)
+
+
+def _grouped(sizes: Sequence[int], chunk_bytes: int) -> list[tuple[int, int]]:
+    """Neighbouring parts put together until they weigh `chunk_bytes`."""
+    ranges, start, weight = [], 0, 0
+    for number, size in enumerate(sizes, start=1):
+        weight += size
+        if weight >= chunk_bytes or number == len(sizes):
+            ranges.append((start, number))
+            start, weight = number, 0
+    return ranges

@@ -1,0 +1,92 @@
+"""Which line of a CSV file is its header, what its columns are called, and where its data begin."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+HEADER_EVIDENCE = 10
+
+_NUMBER = r"[-+$€£]?\(?[-+]?(\d[\d,]*\.?\d*|\.\d+)([eE][-+]?\d+)?\)?\s?%?"
+_DATE = r"\d{1,4}[-/.]\d{1,2}([-/.]\d{1,4})?([T ]\d{1,2}:\d{2}.*)?"
+_KIND = re.compile(rf"(?P<number>{_NUMBER})|(?P<date>{_DATE})")
+_YEAR = re.compile(r"(1[89]|20)\d\d")
+
+
+class Record(NamedTuple):
+    """The cells of one record, and the byte after it."""
+
+    cells: list[str]
+    stop: int
+
+
+def find_header(records: list[Record], start: int) -> tuple[bool, tuple[str, ...], int]:
+    """Whether there's a header, the columns' names, and where the data begins."""
+    filled = [number for number, record in enumerate(records) if any(record.cells)]
+    if not filled:
+        return False, (), start
+    width = Counter(len(records[number].cells) for number in filled).most_common(1)[0][0]
+    first = next((number for number in filled if not _is_preamble(records[number].cells, width)), filled[0])
+    body = [records[number].cells for number in filled if number > first][:HEADER_EVIDENCE]
+    names = records[first].cells
+    if not _is_header(names, body):
+        width = max(width, len(names))
+        before = records[first - 1].stop if first else start
+        return False, _unique_names([""] * width), before
+    if len(names) == width - 1 and body:  # R leaves the name of the row names out
+        names = ["", *names]
+    return True, _unique_names([*names, *[""] * (width - len(names))]), records[first].stop
+
+
+def _is_preamble(cells: list[str], width: int) -> bool:
+    """A title or a comment above the header: at most one cell filled, or marked."""
+    title = sum(map(bool, cells)) <= 1 and (width > 2 or len(cells) < width)
+    comment = cells[0].startswith("#") and len(cells) < width
+    return width > 1 and (title or comment)
+
+
+def _is_header(names: list[str], body: list[list[str]]) -> bool:
+    """Column by column: a name where data follow is for it, a cell of the data's kind against it."""
+    votes = 0
+    counting_up = _counts_up(names) and not any(map(_counts_up, body[:1]))
+    for name, *cells in zip(names, *(row for row in body if len(row) == len(names)), strict=False):
+        kinds = [_kind(cell) for cell in cells if cell]
+        if not kinds or not name.strip():
+            continue
+        kind = max(dict.fromkeys(kinds), key=kinds.count)
+        a_year_on_top = bool(_YEAR.fullmatch(name)) and not any(map(_YEAR.fullmatch, cells))
+        if kind == "text":
+            votes -= 2 * (name in cells)
+        elif (
+            kinds.count(kind) >= 0.8 * len(kinds)
+            and not (name.isdecimal() and counting_up)
+            and not a_year_on_top
+        ):
+            votes += 1 if _kind(name) != kind else -1
+    return votes >= 0
+
+
+def _counts_up(cells: list[str]) -> bool:
+    """Whether 1, 2, 3, ... stand across a line: those are names, data hardly ever do."""
+    numbers = [int(cell) for cell in cells if cell.isdecimal() and len(cell) < 10]
+    return len(numbers) > 2 and all(after - before == 1 for before, after in pairwise(numbers))
+
+
+def _kind(cell: str) -> str:
+    found = _KIND.fullmatch(cell.strip())
+    return str(found.lastgroup) if found else "text"
+
+
+def _unique_names(names: Sequence[str]) -> tuple[str, ...]:
+    """Names as written; the empty become column_N, the repeated get _2, _3, ..."""
+    taken = set(names)
+    given: dict[str, None] = {}  # in order
+    for number, written in enumerate(names, start=1):
+        name = wanted = written if written.strip() else f"column_{number}"
+        repeat = 1
+        while name in given or (name != written and name in taken):
+            repeat += 1
+            name = f"{wanted}_{repeat}"
+        given[name] = None
+    return tuple(given)

@@ -1,0 +1,104 @@
+"""Which whole numbers identify rather than measure: codes, periods, dates, row numbers."""
+
+import re
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from covary.columnfacts import INSPECTED_RUN, Facts
+
+FEWEST_ROW_NUMBERS = 20
+CALENDAR = "dates as YYYYMMDD"
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# An integer column whose name has one of these words identifies rather than measures ...
+IDENTIFIERS = _words(
+    "id ids uid uuid guid pk fk code codes cd zip zipcode postcode postal zcta modzcta fips geoid gid oid "
+    "cusip isin isbn issn ean upc sku ssn ein vin npi phone fax tel telephone naics serial timestamp datetime"
+)
+# ... or ends in "id" without a space, after one of these ...
+IDENTIFIED = _words(
+    "account booking building case city client county customer device employee event game item location "
+    "match member object order parcel patient person place player product record respondent route row school "
+    "session site source state station store student team transaction trip unit user vehicle year zone"
+)
+# ... or ends in one of these ...
+LAST_WORDS = _words("number num no nr key index idx ref")
+# ... or ends in, or begins with, a period that its values fit (202301 and 20230105 fit all of them) ...
+PERIODS = {
+    "year": (1000, 2200), "yr": (0, 2200), "season": (1000, 2200), "decade": (0, 2200), "date": (1000, 2200),
+    "month": (1, 12), "day": (1, 366), "week": (0, 53), "quarter": (1, 4), "qtr": (1, 4), "hour": (0, 24),
+}  # fmt: skip
+FULL_PERIODS = (180_000, 21_001_231)
+DAYS = (18_000_101, 21_001_231)
+AFTER_PERIOD = _words(
+    "of built start end ending started ended founded established published num number no id"
+)
+# ... unless another word says that something is measured, or the name begins by counting: num_days.
+MEASURES = _words(
+    "count counts total totals sum avg average mean median std var pct percent percentage share rate ratio "
+    "per amount population change difference score"
+)
+COUNTING = _words("n no nr num number")
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_]+")
+
+
+def why_identifier(name: str, facts: Facts) -> str:
+    """Why a column of whole numbers identifies rather than measures; "" if it doesn't."""
+    if word := _identifier_word(name, facts):
+        return f"named like an identifier: {word}"
+    if facts.leading_zeros:
+        return "looks like a code: leading zeros"
+    if _fits(facts, DAYS) and _all_dates(facts.values):
+        return CALENDAR
+    if facts.numbers >= FEWEST_ROW_NUMBERS and _may_count_up(facts) and _counts_up(facts.values):
+        return "unique row number"
+    return ""
+
+
+def _identifier_word(name: str, facts: Facts) -> str:
+    """The word that says that a column identifies: zip_code, GEOID, birthYear, but not codes_per_day."""
+    if name == "Unnamed: 0":  # pandas, reading back the index that it wrote
+        return "unnamed"
+    if name.rstrip().endswith("#"):
+        return "#"
+    words: list[str] = [word.lower() for word in _WORD.findall(name)]
+    words = [word for word in words if not word.isdigit()] or [""]
+    first, last = words[0], words[-1]
+    if last in IDENTIFIERS or last.endswith("code") or (last.endswith("id") and last[:-2] in IDENTIFIED):
+        return last
+    period = last if last in PERIODS else first if words[1:2] and words[1] in AFTER_PERIOD else ""
+    if MEASURES & set(words) or (first in COUNTING and len(words) > 1):
+        return ""
+    if period in PERIODS and (_fits(facts, PERIODS[period]) or _fits(facts, FULL_PERIODS)):
+        return period
+    return last if last in LAST_WORDS else next((word for word in words if word in IDENTIFIERS), "")
+
+
+def _fits(facts: Facts, bounds: tuple[int, int]) -> bool:
+    return bounds[0] <= facts.low and facts.high <= bounds[1]
+
+
+def _all_dates(values: npt.NDArray[np.float64]) -> bool:
+    """Whether every number reads as YYYYMMDD."""
+    days = pl.Series(np.unique(values[np.isfinite(values)])).cast(pl.Int64).cast(pl.String)
+    return days.str.to_date("%Y%m%d", strict=False).null_count() == 0
+
+
+def _may_count_up(facts: Facts) -> bool:
+    """A cheap test first: dense in its range, or one more in each of the first rows (of a sample)."""
+    dense = facts.numbers - 1 <= facts.high - facts.low <= 1.02 * facts.numbers
+    first = facts.values[:INSPECTED_RUN].tolist()
+    return dense or all(after - before == 1 for before, after in pairwise(first))
+
+
+def _counts_up(values: npt.NDArray[np.float64]) -> bool:
+    """Whether no value repeats and sorted neighbours differ by one, but for the gaps that sampling leaves."""
+    steps = np.diff(np.sort(values[np.isfinite(values)]))
+    return not (steps == 0).any() and int((steps > 1).sum()) <= len(steps) // 50

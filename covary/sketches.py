@@ -1,0 +1,120 @@
+"""What a sketch is (paper, section 3): its settings, the sketch of some rows, the finished sketch."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from covary.aggregate import AGGREGATES, Floats, States
+from covary.errors import SketchError
+from covary.hashing import SCHEMES, Hashes, HashScheme
+from covary.keys import NORMALISER
+
+DEFAULT_SIZE = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class SketchConfig:
+    """The settings of a sketch; two sketches can be compared when all but the aggregates are equal."""
+
+    size: int = DEFAULT_SIZE
+    aggregates: tuple[str, ...] = ("mean",)
+    hash: str = "xxhash64"
+    normaliser: str = NORMALISER
+
+    def __post_init__(self) -> None:
+        if self.size < 3:
+            raise SketchError(f"a sketch needs room for at least 3 keys, not {self.size}")
+        for name in self.aggregates:
+            if name not in AGGREGATES:
+                raise SketchError(f"there is no aggregate {name!r}; choose from {', '.join(AGGREGATES)}")
+        if self.hash not in SCHEMES:
+            raise SketchError(f"there is no hash {self.hash!r}; choose from {', '.join(SCHEMES)}")
+
+    @property
+    def scheme(self) -> HashScheme:
+        """The hash functions behind the name."""
+        return SCHEMES[self.hash]
+
+    @property
+    def states(self) -> frozenset[str]:
+        """The states that the aggregates need."""
+        return frozenset[str]().union(*(AGGREGATES[name].states for name in self.aggregates))
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnPair:
+    """A key column and a number column of one table."""
+
+    table: str
+    key: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What was seen, what was dropped, and the range of the numbers."""
+
+    rows: int
+    null_keys: int
+    null_values: int
+    not_finite: int
+    minimum: float
+    maximum: float
+
+    def __add__(self, other: "Counts") -> "Counts":
+        return Counts(
+            self.rows + other.rows,
+            self.null_keys + other.null_keys,
+            self.null_values + other.null_values,
+            self.not_finite + other.not_finite,
+            min(self.minimum, other.minimum),
+            max(self.maximum, other.maximum),
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Partial:
+    """The sketch of some rows of a table: its n smallest keys in h_u order, with states that merge."""
+
+    pair: ColumnPair
+    hashes: Hashes
+    states: States
+    counts: Counts
+    complete: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Sketch:
+    """A finished sketch of ⟨key, number⟩: the n smallest keys in h_u order, one number for each."""
+
+    pair: ColumnPair
+    aggregate: str
+    config: SketchConfig
+    key_hashes: Hashes
+    values: Floats
+    counts: Counts
+    complete: bool
+
+    @property
+    def size(self) -> int:
+        """How many keys the sketch holds."""
+        return int(self.key_hashes.size)
+
+    @cached_property
+    def units(self) -> Floats:
+        """The h_u of each key."""
+        return self.config.scheme.unit(self.key_hashes)
+
+    @property
+    def reach(self) -> float:
+        """The largest h_u of a key in the sketch."""
+        return float(self.units[-1]) if self.size else 0.0
+
+    @property
+    def threshold(self) -> float:
+        """The h_u at which keys were cut off; 1 when none was."""
+        return 1.0 if self.complete else self.reach
+
+    @property
+    def distinct_keys(self) -> float:
+        """Distinct keys of the column: exact when complete, else (n-1)/U(n) (paper, section 2.1)."""
+        return float(self.size) if self.complete else (self.size - 1) / self.threshold

@@ -1,0 +1,97 @@
+"""The bytes of a text table: decompressed, cut at records, in UTF-8."""
+
+import bz2
+import codecs
+import gzip
+import zipfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from typing import IO, Any
+
+import pyarrow as pa
+
+from covary import csvsplit
+from covary.csvfile import LINES, Dialect
+from covary.sources import TableSource
+
+OPENERS: dict[str | None, Callable[[str], Any]] = {
+    None: partial(open, mode="rb", buffering=0),
+    "gzip": gzip.GzipFile,
+    "bzip2": bz2.BZ2File,
+    "zstd": partial(pa.input_stream, compression="zstd"),
+}
+
+
+@contextmanager
+def opened(source: TableSource) -> Iterator[IO[bytes]]:
+    """The bytes of a text table, decompressed."""
+    with ExitStack() as stack:
+        if source.compression == "zip":
+            archive = stack.enter_context(zipfile.ZipFile(source.path))
+            yield stack.enter_context(archive.open(str(source.member)))
+        else:
+            yield stack.enter_context(OPENERS[source.compression](source.path))
+
+
+def text_ranges(source: TableSource, dialect: Dialect | None, chunk_bytes: int) -> list[tuple[int, int]]:
+    """The bytes of the parts of a table; none if it can only be read from its start."""
+    dialect = dialect or LINES
+    if source.compression or dialect.encoding.startswith("utf-16"):
+        return []
+    with opened(source) as file:
+        return csvsplit.ranges(file, source.size, dialect, chunk_bytes)
+
+
+def text_blocks(source: TableSource, part: tuple[int, int], dialect: Dialect, size: int) -> Iterator[bytes]:
+    """The records of a part in blocks of about `size`, in UTF-8."""
+    for block in csvsplit.blocks(_pieces(source, part, dialect, size), dialect, size):
+        yield _as_utf8(block, dialect.encoding)
+
+
+def _pieces(source: TableSource, part: tuple[int, int], dialect: Dialect, size: int) -> Iterator[bytes]:
+    """The bytes of a part's records in steps; UTF-16 as UTF-8."""
+    start, stop = part
+    whole = stop < 0
+    if whole:
+        start = dialect.body_start
+    with opened(source) as file:
+        if not whole:
+            file.seek(start)
+            left = stop - start
+            while left > 0 and (piece := file.read(min(size, left))):
+                left -= len(piece)
+                yield piece
+            return
+        raw = iter(lambda: file.read(size), b"")
+        for piece in _recoded(raw, dialect.encoding) if dialect.encoding.startswith("utf-16") else raw:
+            yield piece[start:] if start else piece
+            start = max(start - len(piece), 0)
+
+
+def _recoded(pieces: Iterable[bytes], encoding: str) -> Iterator[bytes]:
+    decoder = codecs.getincrementaldecoder(encoding)("replace")
+    for piece in pieces:
+        yield decoder.decode(piece).encode()
+    yield decoder.decode(b"", final=True).encode()
+
+
+def _cp1252_instead(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeDecodeError)
+    return error.object[error.start : error.end].decode("cp1252", "replace"), error.end
+
+
+codecs.register_error("covary.cp1252", _cp1252_instead)
+
+
+def _as_utf8(block: bytes, encoding: str) -> bytes:
+    """A block in UTF-8; a byte that isn't UTF-8 is read as cp1252, wherever the blocks happen to end."""
+    if encoding == "cp1252":
+        return block.decode("cp1252", "replace").encode()
+    if block.isascii():
+        return block
+    try:
+        block.decode()
+    except UnicodeDecodeError:
+        return block.decode("utf-8", "covary.cp1252").encode()
+    return block

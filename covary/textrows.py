@@ -1,0 +1,118 @@
+"""Rows of CSV and JSON Lines files, all as text, so that no part of a table decides on types of its own."""
+
+import codecs
+import csv
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import polars as pl
+
+from covary.csvfile import LINES, QUOTING, SAMPLE_BYTES, Dialect, sniff, utf16_byte_order
+from covary.errors import UnreadableTable
+from covary.sources import TableSource
+from covary.textfile import opened, text_blocks
+
+
+def csv_layout(source: TableSource) -> tuple[tuple[str, ...], Dialect | None]:
+    """The names of the columns, and how the file is written."""
+    with opened(source) as file:
+        sample = file.read(SAMPLE_BYTES)
+        # The header of a very wide table may be longer than the sample.
+        while len(sample) < SAMPLE_BYTES << 8 and not (b"\n" in sample or b"\r" in sample):
+            more = file.read(len(sample))
+            if not more:
+                break
+            sample += more
+    if not sample:
+        raise UnreadableTable(source.path, "the file is empty")
+    dialect = sniff(sample)
+    return dialect.columns, dialect
+
+
+def csv_frames(
+    source: TableSource, part: tuple[int, int], dialect: Dialect | None, columns: list[str], size: int
+) -> Iterator[pl.DataFrame]:
+    """The rows of a part of a CSV file, block by block."""
+    dialect = dialect or LINES
+    for text in text_blocks(source, part, dialect, size):
+        try:
+            yield _parsed(text, dialect, columns)
+        except pl.exceptions.PolarsError:
+            yield _parsed_leniently(text, dialect, columns)
+
+
+def _parsed(text: bytes, dialect: Dialect, columns: list[str]) -> pl.DataFrame:
+    # A header of our own gives every block the same width, however ragged its first line is.
+    header = dialect.delimiter.join(map(str, range(len(dialect.columns)))) + dialect.line_end
+    wanted = set(columns)
+    places = [place for place, column in enumerate(dialect.columns) if column in wanted]
+    frame = pl.read_csv(
+        header.encode() + text,
+        columns=None if len(places) == len(dialect.columns) else [str(place) for place in places],
+        separator=dialect.delimiter,
+        quote_char=dialect.quote,
+        eol_char=dialect.line_end,
+        null_values=[""],
+        infer_schema=False,
+        truncate_ragged_lines=True,
+    )
+    frame.columns = [dialect.columns[place] for place in places]
+    return frame if frame.columns == columns else frame[columns]
+
+
+def _parsed_leniently(text: bytes, dialect: Dialect, columns: list[str]) -> pl.DataFrame:
+    """What Polars refuses (a quote in mid-cell, an unclosed one) as Python's slower reader takes it."""
+    csv.field_size_limit(1 << 30)
+    lines = text.decode().removesuffix(dialect.line_end).split(dialect.line_end)
+    tame = (line.rstrip("\r").replace("\r", " ") + "\n" for line in lines)
+    quoting = QUOTING[not dialect.quote]
+    rows = list(csv.reader(tame, delimiter=dialect.delimiter, quotechar=dialect.quote, quoting=quoting))
+    cells = {
+        column: [row[place] or None if place < len(row) else None for row in rows]
+        for place, column in enumerate(dialect.columns)
+    }
+    return pl.DataFrame({column: pl.Series(cells[column], dtype=pl.String) for column in columns})
+
+
+def json_layout(source: TableSource) -> tuple[tuple[str, ...], Dialect | None]:
+    """The names of the plain fields in the first lines; a field that holds lists or objects is left out."""
+    with opened(source) as file:
+        sample = file.read(4 * SAMPLE_BYTES).removeprefix(codecs.BOM_UTF8)
+        if source.compression is None and source.size > 8 * SAMPLE_BYTES:
+            file.seek(source.size - 4 * SAMPLE_BYTES)
+            sample = sample.rpartition(b"\n")[0] + b"\n" + file.read().partition(b"\n")[2]
+    if utf16_byte_order(sample):
+        raise UnreadableTable(source.path, "JSON Lines in UTF-16; convert it to UTF-8")
+    nested: dict[str, bool] = {}
+    for row in _json_objects(sample):
+        for name, value in row.items():
+            nested[name] = nested.get(name, False) or isinstance(value, dict | list)
+    if not nested:
+        raise UnreadableTable(source.path, "no JSON object on any of its first lines")
+    return tuple(name for name, is_nested in nested.items() if not is_nested), None
+
+
+def json_frames(
+    source: TableSource, part: tuple[int, int], dialect: Dialect | None, columns: list[str], size: int
+) -> Iterator[pl.DataFrame]:
+    """The rows of a part of a JSON Lines file, block by block."""
+    schema = dict.fromkeys(columns, pl.String)  # whatever the type, so that no part infers its own
+    for block in text_blocks(source, part, LINES, size):
+        text = block.removeprefix(codecs.BOM_UTF8)
+        try:
+            yield pl.read_ndjson(text, schema=schema)
+        except pl.exceptions.PolarsError:
+            good = b"\n".join(json.dumps(row).encode() for row in _json_objects(text))
+            yield pl.read_ndjson(good, schema=schema) if good else pl.DataFrame(schema=schema)
+
+
+def _json_objects(text: bytes) -> Iterator[dict[str, Any]]:
+    """The objects of JSON Lines; a line that isn't one (a truncated last one, say) is passed over."""
+    for line in text.split(b"\n"):
+        try:
+            row = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(row, dict):
+            yield row
