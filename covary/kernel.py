@@ -12,7 +12,7 @@ import numpy.typing as npt
 import polars as pl
 
 from covary.aggregate import AGGREGATES, Floats, Grouped, States, concatenate, fold_rows, merge_states, stack
-from covary.hashing import Hashes, Orders, smallest_first
+from covary.hashing import HashedKeys, Hashes, HashScheme, Orders, smallest_first
 from covary.keys import key_text
 from covary.sketches import ColumnPair, Counts, Partial, Sketch, SketchConfig
 
@@ -92,30 +92,31 @@ def sketch_rows(
     for start in range(0, max(rows.height, 1), ROWS_AT_ONCE):
         part = rows.slice(start, ROWS_AT_ONCE)
         columns = _numbers({name: column.slice(start, ROWS_AT_ONCE) for name, column in numbers.items()})
+        hashed = config.scheme.identify([key_text(part[key]) for key in keys])
         of_keys = (
-            _sketch_key(part[key], columns.without(key), config, table, first_row + start) for key in keys
+            _sketch_key(key, key_hashes, columns, config, table, first_row + start)
+            for key, key_hashes in zip(keys, hashed, strict=True)
         )
         parts.append([partial for of_key in of_keys for partial in of_key])
     return [merge(pieces, config) for pieces in zip(*parts, strict=True)]
 
 
 def _sketch_key(
-    key: pl.Series, columns: _Numbers, config: SketchConfig, table: str, first_row: int
+    key: str, hashed: HashedKeys, columns: _Numbers, config: SketchConfig, table: str, first_row: int
 ) -> list[Partial]:
-    """Hash all keys at once, drop the rows above the n-th smallest, and fold only the few that remain."""
-    hashes, with_key = config.scheme.identify(key_text(key))
-    places = np.arange(key.len()) if with_key is None else with_key
-    orders = config.scheme.order(hashes)
+    """Drop the rows above the n-th smallest hash, and fold only the few that remain."""
+    columns = columns.without(key)
+    hashes, orders = hashed.hashes, config.scheme.order(hashed.hashes)
+    places = np.arange(hashes.size) if hashed.rows is None else hashed.rows
     found: dict[int, Partial] = {}
     for limit, chosen in _columns_by_limit(orders, places, columns, config.size).items():
         near = np.arange(orders.size) if limit is None else np.flatnonzero(orders <= limit)
-        distinct, grouped = _group(hashes[near])
+        distinct, grouped = _group(hashes[near], orders[near], config.scheme)
         rows = places[near]
         states = fold_rows(columns.values[chosen][:, rows], grouped, rows + first_row, config.states)
-        smallest = _Smallest(distinct, config)
-        for column, (kept, state, complete) in zip(chosen, smallest.cut(states), strict=True):
-            counts = columns.counts_of(column, with_key)
-            pair = ColumnPair(table, key.name, columns.names[column])
+        for column, (kept, state, complete) in zip(chosen, _cut(distinct, states, config.size), strict=True):
+            pair = ColumnPair(table, key, columns.names[column])
+            counts = columns.counts_of(column, hashed.rows)
             found[column] = Partial(pair, kept, state, counts, complete and limit is None)
     return [found[column] for column in sorted(found)]
 
@@ -136,7 +137,12 @@ def _columns_by_limit(
 
 
 def _nth_smallest(orders: Orders, size: int) -> Any:
-    """Return the size-th smallest distinct order, or None when no more than `size` are distinct."""
+    """Return the size-th smallest distinct order, or None when no more than `size` are distinct.
+
+    Of few rows none needs to be dropped: there, too, the answer is None.
+    """
+    if orders.size <= FIRST_BLOCK:
+        return None
     smallest = orders[:0]
     cut = False
     start, length = 0, FIRST_BLOCK
@@ -145,46 +151,56 @@ def _nth_smallest(orders: Orders, size: int) -> Any:
         start, length = start + length, min(2 * length, LARGEST_BLOCK)
         fresh = block[block < smallest[-1]] if cut else block
         if fresh.size:
-            smallest = np.unique(np.concatenate([smallest, fresh]))
+            smallest = _distinct(np.concatenate([smallest, fresh]))
             cut = cut or smallest.size > size
             smallest = smallest[:size]
     return smallest[-1].item() if cut else None
 
 
-def _group(hashes: Hashes) -> tuple[Hashes, Grouped]:
-    """Return the distinct hashes, sorted, and which of them each row has."""
-    if hashes.size < LARGEST_BLOCK:
-        distinct, groups = np.unique(hashes, return_inverse=True)
-        return distinct, Grouped(groups, distinct.size)
-    groups = pl.Series(hashes).rank("dense").to_numpy().astype(np.intp) - 1  # twice as fast on many rows
-    distinct = np.empty(int(groups.max()) + 1, dtype=hashes.dtype)
-    distinct[groups] = hashes
+def _distinct(numbers: Orders) -> Orders:
+    ordered = np.sort(numbers)  # then comparing neighbours: faster than np.unique
+    distinct: Orders = ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])]
+    return distinct
+
+
+def _group(hashes: Hashes, orders: Orders, scheme: HashScheme) -> tuple[Hashes, Grouped]:
+    """Return the distinct hashes in h_u order, ties by h, and which of them each row has."""
+    if hashes.size > LARGEST_BLOCK:
+        return _group_many(hashes, scheme)
+    in_order = smallest_first(hashes, orders)
+    ordered = hashes[in_order]
+    is_new = np.ones(hashes.size, dtype=bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=is_new[1:])
+    groups = np.empty(hashes.size, dtype=np.intp)
+    groups[in_order] = np.cumsum(is_new) - 1
+    distinct = ordered[is_new]
     return distinct, Grouped(groups, distinct.size)
 
 
-class _Smallest:
-    """The n smallest of some keys, in h_u order, ties by h (paper, section 3.1)."""
+def _group_many(hashes: Hashes, scheme: HashScheme) -> tuple[Hashes, Grouped]:
+    # Ranking is twice as fast as sorting when rows are many.
+    ranks = pl.Series(hashes).rank("dense").to_numpy().astype(np.intp) - 1
+    distinct = np.empty(int(ranks.max()) + 1, dtype=hashes.dtype)
+    distinct[ranks] = hashes
+    in_order = smallest_first(distinct, scheme.order(distinct))
+    place = np.empty(distinct.size, dtype=np.intp)
+    place[in_order] = np.arange(distinct.size)
+    return distinct[in_order], Grouped(place[ranks], distinct.size)
 
-    def __init__(self, hashes: Hashes, config: SketchConfig) -> None:
-        self._hashes = hashes
-        self._size = config.size
-        self._order = smallest_first(config.scheme, hashes)
 
-    def cut(self, states: States) -> Iterator[tuple[Hashes, States, bool]]:
-        """For each column keep the n smallest keys that have a value; say whether that was all of them."""
-        present = states["count"] > 0
-        if present.all():  # one array of hashes, shared by all columns
-            first = self._order[: self._size]
-            kept, complete = self._hashes[first], self._order.size <= self._size
-            states = {name: array[:, first] for name, array in states.items()}
-            for column in range(present.shape[0]):
-                yield kept, {name: array[column] for name, array in states.items()}, complete
-            return
+def _cut(hashes: Hashes, states: States, size: int) -> Iterator[tuple[Hashes, States, bool]]:
+    """For each column keep the n smallest keys that have a value; say whether that was all of them."""
+    present = states["count"] > 0
+    if present.all():  # one array of hashes, shared by all columns
+        kept, complete = hashes[:size].copy(), hashes.size <= size
+        first = {name: array[:, :size] for name, array in states.items()}
         for column in range(present.shape[0]):
-            order = self._order[present[column][self._order]]
-            first = order[: self._size]
-            state = {name: array[column][first] for name, array in states.items()}
-            yield self._hashes[first], state, order.size <= self._size
+            yield kept, {name: array[column] for name, array in first.items()}, complete
+        return
+    for column in range(present.shape[0]):
+        held = np.flatnonzero(present[column])
+        state = {name: array[column][held[:size]] for name, array in states.items()}
+        yield hashes[held[:size]], state, held.size <= size
 
 
 def merge(partials: Sequence[Partial], config: SketchConfig) -> Partial:
@@ -194,10 +210,11 @@ def merge(partials: Sequence[Partial], config: SketchConfig) -> Partial:
     """
     if len(partials) == 1:
         return partials[0]
-    distinct, grouped = _group(np.concatenate([partial.hashes for partial in partials]))
+    every = np.concatenate([partial.hashes for partial in partials])
+    distinct, grouped = _group(every, config.scheme.order(every), config.scheme)
     states = merge_states(concatenate([partial.states for partial in partials]), grouped)
     one_column = {name: array[None, :] for name, array in states.items()}
-    hashes, state, all_kept = next(_Smallest(distinct, config).cut(one_column))
+    hashes, state, all_kept = next(_cut(distinct, one_column, config.size))
     counts = reduce(add, (partial.counts for partial in partials))
     complete = all_kept and all(partial.complete for partial in partials)
     return Partial(partials[0].pair, hashes, state, counts, complete)

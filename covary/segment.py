@@ -1,7 +1,7 @@
 """Finished sketches to a segment: inverted from key hash to the sketches that hold it; segments to one."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import polars as pl
 
 from covary.aggregate import Floats
 from covary.hashing import Hashes
-from covary.sketches import Sketch
+from covary.sketches import Counts, Sketch
 from covary.store import Segment
 
 COLUMN_NOTE = pl.Struct({"name": pl.String, "kind": pl.String, "role": pl.String, "reason": pl.String})
@@ -77,20 +77,27 @@ class _KeySet:
 def build_segment(tables: Sequence[tuple[TableRecord, Sequence[Sketch]]]) -> Segment:
     """Turn finished tables into one segment."""
     key_sets: list[_KeySet] = []
-    rows: list[dict[str, Any]] = []
+    table_of: list[int] = []
     for number, (_, sketches) in enumerate(tables):
-        for key_set in _share_key_sets(sketches):
-            rows += [_sketch_row(number, len(key_sets), sketch) for sketch in key_set.sketches]
-            key_sets.append(key_set)
+        shared = _share_key_sets(sketches)
+        key_sets += shared
+        table_of += [number] * len(shared)
     return Segment(
-        tables=pl.DataFrame([asdict(record) for record, _ in tables], schema=TABLES),
-        sketches=pl.DataFrame(rows, schema=SKETCHES),
+        tables=_table_frame([record for record, _ in tables]),
+        sketches=_sketch_frame(key_sets, table_of),
         key_sets=_key_set_frame(key_sets),
         arrays=_invert(key_sets),
     )
 
 
-def _share_key_sets(sketches: Sequence[Sketch]) -> Iterable[_KeySet]:
+def _table_frame(records: Sequence[TableRecord]) -> pl.DataFrame:
+    fields = {name: [getattr(record, name) for record in records] for name in TABLES if name != "columns"}
+    kept = ColumnNote.__slots__
+    notes = [[{name: getattr(note, name) for name in kept} for note in record.columns] for record in records]
+    return pl.DataFrame({**fields, "columns": notes}, schema=TABLES)
+
+
+def _share_key_sets(sketches: Sequence[Sketch]) -> list[_KeySet]:
     """Bring together the sketches of one key column that ended up with the same keys."""
     found: dict[tuple[str, bytes, bool], _KeySet] = {}
     last: Sketch | None = None
@@ -103,9 +110,18 @@ def _share_key_sets(sketches: Sequence[Sketch]) -> Iterable[_KeySet]:
     return [key_set for key_set in found.values() if key_set.hashes.size]
 
 
-def _sketch_row(table: int, key_set: int, sketch: Sketch) -> dict[str, Any]:
-    pair = {"table": table, "key": sketch.pair.key, "value": sketch.pair.value}
-    return {**pair, "aggregate": sketch.aggregate, "key_set": key_set, **asdict(sketch.counts)}
+def _sketch_frame(key_sets: Sequence[_KeySet], table_of: Sequence[int]) -> pl.DataFrame:
+    sketches = [sketch for key_set in key_sets for sketch in key_set.sketches]
+    key_set_of = [number for number, key_set in enumerate(key_sets) for _ in key_set.sketches]
+    columns = {
+        "table": [table_of[number] for number in key_set_of],
+        "key": [sketch.pair.key for sketch in sketches],
+        "value": [sketch.pair.value for sketch in sketches],
+        "aggregate": [sketch.aggregate for sketch in sketches],
+        "key_set": key_set_of,
+    }
+    counts = {name: [getattr(sketch.counts, name) for sketch in sketches] for name in Counts.__slots__}
+    return pl.DataFrame({**columns, **counts}, schema=SKETCHES)
 
 
 def _key_set_frame(key_sets: Sequence[_KeySet]) -> pl.DataFrame:
@@ -132,23 +148,51 @@ def _invert(key_sets: Sequence[_KeySet]) -> dict[str, npt.NDArray[Any]]:
     widths = np.array([len(key_set.sketches) for key_set in key_sets], dtype=np.int64)
     hashes = _concatenate([stored_hashes(key_set.hashes) for key_set in key_sets], np.uint64)
     by_hash = np.argsort(hashes, kind="stable")
-    keys, first = np.unique(hashes[by_hash], return_index=True)
+    ordered = hashes[by_hash]
+    first = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]])[: ordered.size])
     members = np.empty(hashes.size, dtype=np.uint32)
-    members[by_hash] = np.repeat(np.arange(keys.size), np.diff(first, append=hashes.size))
+    members[by_hash] = np.repeat(np.arange(first.size), np.diff(first, append=hashes.size))
+    width_of_row = np.repeat(widths, sizes)
     key_set = np.repeat(np.arange(len(key_sets)), sizes)[by_hash]
-    width = widths[key_set]
-    starts = np.cumsum(width) - width
-    values = _concatenate([_rows_of_values(key_set) for key_set in key_sets], np.float64)
-    row_starts = np.cumsum(np.repeat(widths, sizes)) - np.repeat(widths, sizes)
-    within = np.arange(int(width.sum())) - np.repeat(starts, width)
-    first_sketch = np.cumsum(widths) - widths
+    starts = _before(widths[key_set])
+    sketch, value = _postings(
+        starts,
+        widths[key_set],
+        _before(widths)[key_set],
+        _before(width_of_row)[by_hash],
+        _concatenate([_rows_of_values(key_set) for key_set in key_sets], np.float64),
+    )
     return {
         "members.place": members,
-        "keys.hash": keys,
-        "starts.start": np.append(starts[first], np.int64(width.sum())),
-        "postings.sketch": (np.repeat(first_sketch[key_set], width) + within).astype(np.uint32),
-        "postings.value": values[np.repeat(row_starts[by_hash], width) + within],
+        "keys.hash": ordered[first],
+        "starts.start": np.append(starts[first], np.int64(sketch.size)),
+        "postings.sketch": sketch,
+        "postings.value": value,
     }
+
+
+def _postings(
+    starts: npt.NDArray[np.int64],
+    widths: npt.NDArray[np.int64],
+    first_sketches: npt.NDArray[np.int64],
+    rows: npt.NDArray[np.int64],
+    values: Floats,
+) -> tuple[npt.NDArray[np.uint32], Floats]:
+    """Write out every row of every key set: one posting for each sketch that shares the set."""
+    sketch = np.empty(int(widths.sum()), dtype=np.uint32)
+    value = np.empty(sketch.size)
+    for width in np.unique(widths):
+        alike = np.flatnonzero(widths == width)
+        across = np.arange(width)
+        target = starts[alike, None] + across
+        sketch[target] = first_sketches[alike, None] + across
+        value[target] = values[rows[alike, None] + across]
+    return sketch, value
+
+
+def _before(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return, for each place, the sum of all counts before it."""
+    return np.cumsum(counts) - counts
 
 
 def _rows_of_values(key_set: _KeySet) -> Floats:
@@ -163,10 +207,10 @@ def fold_segments(segments: Sequence[Segment]) -> Segment:
     """Fold several segments into one, with the same answers."""
     if len(segments) == 1:
         return segments[0]
-    tables_before = _before([segment.tables.height for segment in segments])
-    sketches_before = _before([segment.sketches.height for segment in segments])
-    key_sets_before = _before([segment.key_sets.height for segment in segments])
-    members_before = _before([segment.arrays["members.place"].size for segment in segments])
+    tables_before, sketches_before, key_sets_before, members_before = (
+        _before(np.array(counts)).tolist()
+        for counts in zip(*(_heights(segment) for segment in segments), strict=True)
+    )
     return Segment(
         tables=pl.concat([segment.tables for segment in segments]),
         sketches=pl.concat(
@@ -181,8 +225,10 @@ def fold_segments(segments: Sequence[Segment]) -> Segment:
     )
 
 
-def _before(counts: Sequence[int]) -> list[int]:
-    return [sum(counts[:place]) for place in range(len(counts))]
+def _heights(segment: Segment) -> tuple[int, int, int, int]:
+    frames = (segment.tables, segment.sketches, segment.key_sets)
+    tables, sketches, key_sets = (frame.height for frame in frames)
+    return tables, sketches, key_sets, segment.arrays["members.place"].size
 
 
 def _fold_arrays(parts: Sequence[Any], sketches_before: Sequence[int]) -> dict[str, npt.NDArray[Any]]:

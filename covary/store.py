@@ -23,6 +23,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
@@ -46,6 +47,11 @@ class Segment:
     sketches: pl.DataFrame
     key_sets: pl.DataFrame
     arrays: Mapping[str, npt.NDArray[Any]]  # "keys.hash", "starts.start", "postings.sketch", ...
+
+    @property
+    def postings(self) -> int:
+        """How many ⟨key, value⟩ entries the segment holds."""
+        return int(self.arrays["postings.sketch"].size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,19 +80,30 @@ class Manifest:
 
 
 def write_segment(segment: Segment, folder: Path) -> StoredSegment:
+    """Write a segment's files and measure them."""
+    write_files(segment, folder)
+    return stored_segment(folder)
+
+
+def write_files(segment: Segment, folder: Path) -> None:
     """Write a segment's files; the folder is complete only when this returns."""
     folder.mkdir(parents=True)
     for name in FRAMES:
         getattr(segment, name).write_parquet(folder / f"{name}.parquet", compression="zstd")
     for name, columns in ARRAYS.items():
-        table = pa.table({column: segment.arrays[f"{name}.{column}"] for column in columns})
+        table = pa.table({column: as_arrow(segment.arrays[f"{name}.{column}"]) for column in columns})
         # Uncompressed: the file is mapped into memory and used where it lies.
         with (
             pa.OSFile(str(folder / f"{name}.arrow"), "wb") as sink,
             pa.ipc.new_file(sink, table.schema) as writer,
         ):
             writer.write_table(table)
-    return stored_segment(folder)
+
+
+def as_arrow(array: npt.NDArray[Any]) -> pa.Array:
+    """Take an array as Arrow's without copying it, nor importing pandas as pyarrow's own way does."""
+    whole = np.ascontiguousarray(array)
+    return pa.Array.from_buffers(pa.from_numpy_dtype(whole.dtype), whole.size, [None, pa.py_buffer(whole)])
 
 
 def stored_segment(folder: Path) -> StoredSegment:
@@ -101,6 +118,11 @@ def read_segment(folder: Path, stored: StoredSegment) -> Segment:
     """Open a segment after checking that no file is missing, truncated or altered."""
     for name, expected in stored.files.items():
         _check_file(folder / name, expected)
+    return open_segment(folder)
+
+
+def open_segment(folder: Path) -> Segment:
+    """Open a segment as it lies."""
     frames = {name: pl.read_parquet(folder / f"{name}.parquet") for name in FRAMES}
     arrays = {
         f"{name}.{column}": array
@@ -112,11 +134,17 @@ def read_segment(folder: Path, stored: StoredSegment) -> Segment:
 
 def _map_arrays(file: Path) -> dict[str, npt.NDArray[Any]]:
     table = pa.ipc.open_file(pa.memory_map(str(file))).read_all()
-    columns = {name: table.column(name) for name in table.column_names}
-    return {
-        name: column.chunk(0).to_numpy() if column.num_chunks else column.to_numpy()
-        for name, column in columns.items()
-    }
+    return {name: _as_numpy(table.column(name)) for name in table.column_names}
+
+
+def _as_numpy(column: pa.ChunkedArray) -> npt.NDArray[Any]:
+    """Take a mapped column as an array where it lies; pyarrow's own way would import pandas."""
+    kind = column.type.to_pandas_dtype()
+    if not len(column):
+        return np.empty(0, dtype=kind)
+    chunk = column.chunk(0)  # a file of ours holds one batch
+    start = chunk.offset * np.dtype(kind).itemsize
+    return np.frombuffer(chunk.buffers()[1], dtype=kind, count=len(chunk), offset=start)
 
 
 def _check_file(file: Path, expected: StoredFile) -> None:

@@ -23,13 +23,14 @@ from covary.kernel import finish
 from covary.segment import ColumnNote, TableRecord, build_segment
 from covary.sketches import ColumnPair, Counts, Partial, Sketch, SketchConfig
 from covary.sources import TableSource
-from covary.store import write_segment
+from covary.store import as_arrow, write_files
 from covary.tables import WHOLE, Chunk, Layout, layout_of, plan_chunks, read_chunk, sample_rows
 
 CHUNK_BYTES = 32 << 20
 PARQUET_CHUNK_BYTES = 16 << 20  # packed tighter, so each byte is more work
 MOST_CHUNKS = 256  # per table: bounds the partial sketches to be merged, whatever the table's size
-GROUP_BYTES = 8 << 20
+EVEN_GROUPS = 16  # of a small collection, so that no core waits long for the last
+SMALLEST_GROUP_BYTES, GROUP_BYTES = 1 << 20, 8 << 20
 MOST_GROUPS = 512
 PARTS, PROGRESS = "parts", "progress"
 
@@ -70,7 +71,8 @@ def plan(tables: Sequence[TableSource], settings: Settings) -> Plan:
     groups: list[list[TableSource]] = []
     large: list[LargeTable] = []
     settled: list[TableRecord] = []
-    room = max(GROUP_BYTES, sum(table.size for table in tables) // MOST_GROUPS)
+    total = sum(table.size for table in tables)
+    room = max(min(total // EVEN_GROUPS, GROUP_BYTES), SMALLEST_GROUP_BYTES, total // MOST_GROUPS)
     filled = room
     for table in tables:
         try:
@@ -127,7 +129,7 @@ def sketch_group(number: int, tables: Sequence[TableSource], settings: Settings)
         note("reading", table.name)
         finished.append(_sketch_whole(table, settings))
         note("done", table.name)
-    write_segment(build_segment(finished), Path(settings.scratch, PARTS, f"group-{number:06}"))
+    write_files(build_segment(finished), Path(settings.scratch, PARTS, f"group-{number:06}"))
 
 
 def _sketch_whole(table: TableSource, settings: Settings) -> tuple[TableRecord, list[Sketch]]:
@@ -207,7 +209,8 @@ def sketch_chunk(number: int, table: LargeTable, chunk: Chunk, settings: Setting
 
 
 def _partial_row(table: int, partial: Partial, rows: int) -> dict[str, Any]:
-    states = pa.record_batch({"hash": partial.hashes, **partial.states})
+    arrays = {"hash": partial.hashes, **partial.states}
+    states = pa.record_batch({name: as_arrow(array) for name, array in arrays.items()})
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, states.schema) as writer:
         writer.write_batch(states)
@@ -256,7 +259,7 @@ def merge_chunks(number: int, table: LargeTable, partials: pa.Table, settings: S
     record = _record(
         table.source, max(row_counts.values(), default=0), problems[0] if problems else None, notes
     )
-    write_segment(build_segment([(record, sketches)]), Path(settings.scratch, PARTS, f"table-{number:06}"))
+    write_files(build_segment([(record, sketches)]), Path(settings.scratch, PARTS, f"table-{number:06}"))
     _progress_log(settings, f"merge-{number}")("done", table.source.name)
 
 

@@ -141,7 +141,7 @@ def test_xxhash64_is_spark_sqls(spark):
     column = functions.xxhash64(functions.col("text")).alias("hash")
     rows = spark.createDataFrame([(text,) for text in texts], "text string").select("text", column).collect()
     theirs = {row["text"]: row["hash"] for row in rows}
-    ours = SCHEMES["xxhash64"].identify(pl.Series(texts))[0].view(np.int64).tolist()
+    ours = SCHEMES["xxhash64"].identify([pl.Series(texts)])[0].hashes.view(np.int64).tolist()
     assert dict(zip(texts, ours, strict=True)) == theirs
 
 

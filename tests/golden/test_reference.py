@@ -27,7 +27,7 @@ T_Y = pl.DataFrame(
 
 
 def hashes_of(texts):
-    return MURMUR3.identify(pl.Series(texts, dtype=pl.String))[0]
+    return MURMUR3.identify([pl.Series(texts, dtype=pl.String)])[0].hashes
 
 
 def hexadecimal(hashes):

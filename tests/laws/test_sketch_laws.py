@@ -15,7 +15,7 @@ from covary.kernel import finish, merge, sketch_rows
 from covary.sketches import SketchConfig
 
 SIZE = 8
-KERNEL = import_module("covary.sketch")  # as an attribute of the package, the name is the function
+KERNEL = import_module("covary.kernel")
 HASHES = sorted(SCHEMES)
 numbers = st.one_of(
     st.none(),
@@ -64,7 +64,7 @@ def usable(rows):
 
 def smallest_by_brute_force(names, hash_name, size):
     scheme = SCHEMES[hash_name]
-    hashes = scheme.identify(pl.Series(list(names), dtype=pl.String))[0]
+    hashes = scheme.identify([pl.Series(list(names), dtype=pl.String)])[0].hashes
     ordered = sorted(zip(scheme.order(hashes).tolist(), hashes.tolist(), names, strict=True))
     return [(each, name) for _, each, name in ordered[:size]]
 
@@ -193,7 +193,7 @@ def test_the_joined_sample_is_part_of_the_true_join(hash_name, left, right):
     sample = join(*sketches)
     mine, theirs = usable(left), usable(right)
     both = sorted(set(mine) & set(theirs))
-    identities = SCHEMES[hash_name].identify(pl.Series(both, dtype=pl.String))[0].tolist()
+    identities = SCHEMES[hash_name].identify([pl.Series(both, dtype=pl.String)])[0].hashes.tolist()
     true_join = {each: (mine[k][-1], theirs[k][-1]) for each, k in zip(identities, both, strict=True)}
     found = zip(sample.key_hashes.tolist(), sample.x.tolist(), sample.y.tolist(), strict=True)
     assert all(true_join[each] == (x, y) for each, x, y in found)
@@ -224,7 +224,7 @@ def test_many_rows_take_the_same_way_as_few(hash_name, seed, distinct, gaps):
 def test_keys_of_equal_order_neither_evict_each_other_nor_depend_on_the_rows():
     names = np.array([f"key {number}" for number in range(60_000)])
     scheme = SCHEMES["murmur3"]
-    hashes = scheme.identify(pl.Series(names))[0]
+    hashes = scheme.identify([pl.Series(names)])[0].hashes
     ordered = np.unique(hashes)
     ordered = ordered[np.lexsort((ordered, scheme.order(ordered)))]
     tied = np.flatnonzero(np.diff(scheme.order(ordered)) == 0)

@@ -7,19 +7,10 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from covary.answers import (
-    closing_line,
-    count_of,
-    duration,
-    estimate_sentence,
-    hits_view,
-    how_it_joins,
-    plain,
-    printable,
-    signed,
-    size_of,
-)
+from covary.answers import closing_line, estimate_sentence, hits_view, how_it_joins
 from covary.query import Estimate, Hit, Hits, QueryNote
+from covary.terminal import plain
+from covary.wording import count_of, duration, printable, signed, size_of
 
 QUERY = QueryNote("flights", "time_hour", "dep_delay", "mean", 336_776, 6805.14, 8255)
 

@@ -1,0 +1,180 @@
+"""The facts of an index, gathered from its files, and how they are told to a person."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from covary.errors import TableError
+from covary.segment import ColumnNote, TableRecord
+from covary.store import MANIFEST, read_manifest, read_segment, segment_folder
+from covary.wording import count_of, duration, lines_of, printable, size_of, table_of
+
+SKIPPED_SHOWN = 20
+TABLES_SHOWN = 50
+NAMES_SHOWN = 8
+
+
+@dataclass(frozen=True, slots=True)
+class IndexFacts:
+    """What can be told of an index without asking it anything.
+
+    Attributes:
+        entries: ⟨key, number⟩ entries of all sketches together.
+        bytes: what the index takes on disk.
+        nothing_to_sketch: tables without a key column or without a number column.
+        contents: every table that was found.
+    """
+
+    index: str
+    format: int
+    size: int
+    aggregates: tuple[str, ...]
+    hash: str
+    sketches: int
+    entries: int
+    bytes: int
+    nothing_to_sketch: int
+    contents: tuple[TableRecord, ...]
+
+    @property
+    def read(self) -> list[TableRecord]:
+        """The tables that were read."""
+        return [table for table in self.contents if table.problem is None]
+
+    @property
+    def skipped(self) -> list[TableRecord]:
+        """The tables that were not."""
+        return [table for table in self.contents if table.problem is not None]
+
+    @property
+    def rows(self) -> int:
+        """The rows of all tables that were read."""
+        return sum(table.rows for table in self.read)
+
+    @property
+    def bytes_per_entry(self) -> float | None:
+        """What an entry takes on disk, all else shared out among the entries."""
+        return self.bytes / self.entries if self.entries else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the totals as they stand in JSON, and the skipped tables."""
+        totals = {name: getattr(self, name) for name in self.__slots__ if name != "contents"}
+        return totals | {
+            "bytes_per_entry": self.bytes_per_entry,
+            "tables": len(self.read),
+            "rows": self.rows,
+            "skipped": [{"table": t.name, "path": t.path, "reason": t.problem} for t in self.skipped],
+        }
+
+
+def describe(path: Path) -> IndexFacts:
+    """Gather the facts of an index from its files."""
+    manifest = read_manifest(path)
+    segments = [read_segment(segment_folder(path, stored), stored) for stored in manifest.segments]
+    files = [file for stored in manifest.segments for file in stored.files.values()]
+    contents = [_record(row) for segment in segments for row in segment.tables.iter_rows(named=True)]
+    read = sum(table.problem is None for table in contents)
+    sketched = sum(segment.sketches["table"].n_unique() for segment in segments)
+    return IndexFacts(
+        index=str(path),
+        format=manifest.format,
+        size=manifest.config.size,
+        aggregates=manifest.config.aggregates,
+        hash=manifest.config.hash,
+        sketches=sum(segment.sketches.height for segment in segments),
+        entries=sum(int(segment.arrays["postings.sketch"].size) for segment in segments),
+        bytes=(path / MANIFEST).stat().st_size + sum(file.size for file in files),
+        nothing_to_sketch=read - sketched,
+        contents=tuple(contents),
+    )
+
+
+def _record(row: dict[str, Any]) -> TableRecord:
+    return TableRecord(**row | {"columns": tuple(ColumnNote(**column) for column in row["columns"])})
+
+
+def columns_of(table: TableRecord, role: str) -> list[str]:
+    """Return the columns of a table that serve as "key" or as "number"."""
+    return [column.name for column in table.columns if role in column.role.split(" and ")]
+
+
+def table_named(index: IndexFacts, name: str) -> TableRecord:
+    """Look a table up by name, offering near ones."""
+    by_name = {table.name: table for table in index.contents}
+    if name in by_name:
+        return by_name[name]
+    near = get_close_matches(name, by_name, n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"covary info {index.index} lists them"
+    raise TableError(f"{index.index} holds no table {name!r}; {hint}")
+
+
+def build_view(index: IndexFacts, elapsed_ms: float) -> RenderableType:
+    """Report a build: what was indexed, what was not and why, and what to do next."""
+    indexed = f"Indexed {_tables(index)} into {index.index} in {duration(elapsed_ms)}: {_sketches(index)}."
+    lines = [indexed, *_left_out(index)]
+    if index.sketches:
+        lines.append(f"Ask it: covary query TABLE --key COLUMN --value COLUMN --index {index.index}")
+    return lines_of(lines)
+
+
+def info_view(index: IndexFacts) -> RenderableType:
+    """Describe an index: its settings, its size, its tables, and what it left out."""
+    per_entry = f", {index.bytes_per_entry:.1f} bytes per entry" if index.bytes_per_entry else ""
+    head = [
+        f"{index.index}: {_tables(index)} {_sketches(index)}{per_entry}.",
+        f"Made with size {index.size:,}, aggregate {', '.join(index.aggregates)}, hash {index.hash}, "
+        f"format {index.format}.",
+        "",
+    ]
+    table = table_of("table", "rows>", "keys", "numbers")
+    for each in index.read[:TABLES_SHOWN]:
+        keys, numbers = (Text(_names(columns_of(each, role))) for role in ("key", "number"))
+        table.add_row(Text(printable(each.name), "bold"), f"{each.rows:,}", keys, numbers)
+    more = len(index.read) - TABLES_SHOWN
+    tail = [f"and {more:,} more tables: covary info {index.index} --json"] if more > 0 else []
+    tail += ["", *_left_out(index), f"One table's columns: covary info {index.index} --table NAME"]
+    return Group(lines_of(head), table, lines_of(tail))
+
+
+def columns_view(table: TableRecord) -> RenderableType:
+    """List a table's columns: what each holds, what it serves as, and why."""
+    columns = table_of("column", "kind", "role", "why")
+    for column in table.columns:
+        name = Text(printable(column.name), "bold")
+        columns.add_row(name, column.kind, column.role or "-", Text(printable(column.reason)))
+    head = f"{table.name}: {count_of(table.rows, 'row')}, {size_of(table.bytes)}, {table.path}"
+    return Group(lines_of([head]), columns)
+
+
+def _tables(index: IndexFacts) -> str:
+    return f"{count_of(len(index.read), 'table')}, {count_of(index.rows, 'row')},"
+
+
+def _sketches(index: IndexFacts) -> str:
+    return f"{count_of(index.sketches, 'sketch')} of column pairs, {size_of(index.bytes)} on disk"
+
+
+def _left_out(index: IndexFacts) -> list[str]:
+    lines = []
+    if index.nothing_to_sketch:
+        has = "has" if index.nothing_to_sketch == 1 else "have"
+        tables = count_of(index.nothing_to_sketch, "table")
+        lines.append(f"{tables} {has} nothing to sketch: no key column or no number column.")
+    skipped = index.skipped
+    if skipped:
+        lines.append(f"{count_of(len(skipped), 'table')} skipped:")
+        lines += [f"  {table.path}: {table.problem}" for table in skipped[:SKIPPED_SHOWN]]
+    if len(skipped) > SKIPPED_SHOWN:
+        lines.append(f"  and {len(skipped) - SKIPPED_SHOWN:,} more: covary info {index.index} --json")
+    return lines
+
+
+def _names(names: Sequence[str]) -> str:
+    more = len(names) - NAMES_SHOWN
+    shown = ", ".join(map(printable, names[:NAMES_SHOWN]))
+    return f"{shown} and {more} more" if more > 0 else shown or "-"

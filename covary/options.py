@@ -1,0 +1,90 @@
+"""What can be given to the commands, and the words of --help."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+HELP = """\
+Which tables join with mine on this key and hold a column that moves together with mine, and how sure are we?
+
+covary reads a collection of tables once and keeps a small sketch of every pair of a key column and a number \
+column. Then it answers from the sketches in milliseconds, without joining anything.
+
+\b
+covary demo                                        see it work on real data
+covary index data/ --into my.covary                read your tables, once
+covary query sales.csv --key date --value revenue --index my.covary
+                                                   ask what moves with revenue
+"""
+AGGREGATES = "How rows of one key become one number: mean, sum, count, min, max, first or last."
+
+
+def _argument(metavar: str, help: str) -> Any:
+    return typer.Argument(metavar=metavar, show_default=False, help=help)
+
+
+def _required(metavar: str, help: str) -> Any:
+    return typer.Option(metavar=metavar, show_default=False, help=help)
+
+
+def flag(name: str, help: str, **more: Any) -> Any:
+    """Make an option without a value."""
+    # Without a name typer adds a --no-...; without a metavar it shows the flag as if it took a <bool>.
+    return typer.Option(name, metavar="", help=help, **more)
+
+
+Table = Annotated[str, _argument("TABLE", "Your table: a file.")]
+LeftTable = Annotated[str, _argument("LEFT", "A table: a file.")]
+RightTable = Annotated[str, _argument("RIGHT", "Another.")]
+Sources = Annotated[list[str], _argument("SOURCE...", "Files, folders (with all below) and globs.")]
+IndexFolder = Annotated[Path, _argument("INDEX", "The index's folder.")]
+
+Into = Annotated[Path, _required("INDEX", "The index's folder.")]
+AskedIndex = Annotated[Path, _required("INDEX", "The index to ask.")]
+Key = Annotated[str, _required("COLUMN", "The column to join on.")]
+Value = Annotated[str, _required("COLUMN", "The column of numbers to explain.")]
+LeftKey = Annotated[str, _required("COLUMN", "LEFT's key.")]
+LeftValue = Annotated[str, _required("COLUMN", "LEFT's numbers.")]
+RightKey = Annotated[str, _required("COLUMN", "RIGHT's key.")]
+RightValue = Annotated[str, _required("COLUMN", "RIGHT's numbers.")]
+
+Json = Annotated[bool, flag("--json", "Print the same facts as JSON.")]
+Strict = Annotated[bool, flag("--strict", "Exit with 2 if a table was skipped.")]
+IncludeOwn = Annotated[bool, flag("--include-own", "Show the columns of TABLE itself too.")]
+
+Size = Annotated[int, typer.Option(metavar="N", help="Keys per sketch; more is surer and larger.")]
+Hash = Annotated[str, typer.Option(metavar="NAME", help="xxhash64, or murmur3 for the paper's 32 bits.")]
+Aggregate = Annotated[str, typer.Option(metavar="NAME", help=AGGREGATES)]
+Aggregates = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME", show_default="mean", help=f"{AGGREGATES} Several give a sketch each."),
+]
+Keys = Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="Only these columns are keys.")]
+Values = Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="Only these columns are numbers.")]
+Master = Annotated[
+    str | None, typer.Option(metavar="URL", show_default="local[*]", help="The Spark master to run on.")
+]
+Remote = Annotated[
+    str | None, typer.Option(metavar="URL", help="The Spark Connect server to run on, instead.")
+]
+Measure = Annotated[str, typer.Option(metavar="NAME", help="pearson or spearman.")]
+Rank = Annotated[str, typer.Option(metavar="NAME", help="finite-population, or the paper's s1 or s2.")]
+Top = Annotated[int, typer.Option(metavar="N", help="How many columns to show.")]
+MinSample = Annotated[int, typer.Option(metavar="N", help="Hide columns that share fewer sampled keys.")]
+Retrieve = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        min=1,
+        show_default="all",
+        help="Score only the N columns with the largest overlap (the paper's way: 100).",
+    ),
+]
+TableName = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Show what each column of this table serves as.")
+]
+Keep = Annotated[
+    Path | None,
+    typer.Option(metavar="FOLDER", help="Keep the data and the index in this folder, to go on with."),
+]

@@ -1,0 +1,75 @@
+"""How far a build is, as its user sees it: a bar on a terminal, elsewhere a line now and then.
+
+Imports nothing heavy, so that the bar stands before the rest of covary is loaded.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bar
+
+from covary.terminal import PIPE_WIDTH, console
+from covary.wording import printable
+
+if TYPE_CHECKING:
+    from covary.build import OnProgress, Progress
+
+SECONDS_BETWEEN_LINES = 5.0
+BAR_WIDTH = 20
+ROOM_BESIDE_THE_LINE = 36  # columns of the spinner, the bar and the clock
+LEAST_ROOM = 20
+
+
+@contextmanager
+def showing_progress() -> "Iterator[OnProgress]":
+    """Give a function that shows how far a build is."""
+    screen = console(stderr=True)
+    if not screen.is_terminal:
+        yield _lines_now_and_then(time.monotonic)
+        return
+    with _bar(screen) as show:
+        yield show
+
+
+@contextmanager
+def _bar(screen: Console) -> "Iterator[OnProgress]":
+    spinner, text, clock = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
+    with Bar(spinner, text, clock, console=screen, transient=True) as bar:
+        task = bar.add_task("Looking for tables ...", total=None)
+
+        def show(now: "Progress") -> None:
+            if now.done or now.reading:
+                bar.columns = (spinner, BarColumn(BAR_WIDTH), text, clock)
+            room = max(screen.width - ROOM_BESIDE_THE_LINE, LEAST_ROOM)
+            line = escape(progress_line(now, room))
+            bar.update(task, description=line, total=now.total, completed=now.done)
+
+        yield show
+
+
+def _lines_now_and_then(clock: Callable[[], float]) -> "OnProgress":
+    last_time, last_line = clock(), ""
+
+    def show(now: "Progress") -> None:
+        nonlocal last_time, last_line
+        line = progress_line(now, PIPE_WIDTH)
+        if clock() - last_time >= SECONDS_BETWEEN_LINES and line != last_line:
+            last_time, last_line = clock(), line
+            typer.echo(line, err=True)
+
+    return show
+
+
+def progress_line(now: "Progress", room: int) -> str:
+    """Say how far a build is, in as many characters as there is room for."""
+    if not (now.done or now.reading):
+        return f"Starting Spark for {now.total:,} tables ..."
+    reading = f", reading {', '.join(map(printable, now.reading))}" if now.reading else ""
+    line = f"{now.done:,} of {now.total:,} tables{reading}"
+    return line if len(line) <= room else f"{line[: room - 1]}…"

@@ -1,0 +1,78 @@
+"""What goes wrong with Spark, told in one line: addresses that lead nowhere, and failures on the way."""
+
+import re
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from urllib.parse import urlsplit
+
+from covary.errors import CovaryError
+
+SECONDS_TO_CONNECT = 5.0
+LONGEST_REASON = 300
+PORTS = {"spark": 7077, "sc": 15002}
+LOCAL = r"local(\[(\d+|\*)(,\d+)?\])?"
+MASTERS = re.compile(rf"{LOCAL}|local-cluster\[.+\]|(spark|k8s)://.+|yarn")
+REMOTES = re.compile(rf"{LOCAL}|sc://.+")
+MODULES = {"pyspark", "py4j", "grpc"}
+
+
+def check_address(master: str | None, remote: str | None) -> None:
+    """Refuse an address that can't be one, or where nobody answers: Spark keeps knocking for minutes."""
+    if master and remote:
+        raise CovaryError("give --master or --remote, not both")
+    if master and not MASTERS.fullmatch(master):
+        raise CovaryError(f"there is no Spark master {master!r}; give local[*], spark://HOST:PORT or yarn")
+    if remote and not REMOTES.fullmatch(remote):
+        raise CovaryError(f"there is no Spark Connect server {remote!r}; give sc://HOST:PORT")
+    url = master or remote or ""
+    if urlsplit(url).scheme in PORTS:
+        _knock(url)
+
+
+def _knock(url: str) -> None:
+    """Connect to any of the servers that a URL names, or tell why the last one refused."""
+    parts = urlsplit(url)
+    problem: Exception | None = None
+    for address in parts.netloc.split(","):
+        try:
+            server = urlsplit(f"//{address}")
+            port = server.port or PORTS[parts.scheme]
+            socket.create_connection((server.hostname, port), SECONDS_TO_CONNECT).close()
+            return
+        except (OSError, ValueError) as refused:
+            problem = refused
+    reason = getattr(problem, "strerror", None) or problem
+    raise CovaryError(f"can't reach Spark at {url}: {reason}; is it running there?")
+
+
+@contextmanager
+def naming_spark(url: str) -> Iterator[None]:
+    """Tell in one line what Spark tells in a hundred; an error in our own code on its workers stays a bug."""
+    try:
+        yield
+    except Exception as problem:
+        if _was_interrupted(problem):
+            raise KeyboardInterrupt from None
+        if not _is_sparks_own(type(problem)):
+            raise
+        raise CovaryError(f"Spark at {url} failed: {_reason(problem)}") from problem
+
+
+def _was_interrupted(problem: BaseException | None) -> bool:
+    """Whether Ctrl-C came first: stopping a Spark that was interrupted may fail in turn."""
+    while problem is not None and not isinstance(problem, KeyboardInterrupt):
+        problem = problem.__context__
+    return problem is not None
+
+
+def _is_sparks_own(kind: type[Exception]) -> bool:
+    package = kind.__module__.partition(".")[0]
+    return package in MODULES and kind.__name__ != "PythonException"
+
+
+def _reason(problem: Exception) -> str:
+    java = getattr(problem, "java_exception", None)
+    lines = str(java.toString() if java is not None else problem).strip().splitlines()
+    reason = lines[0] if lines else type(problem).__name__
+    return reason.removeprefix("org.apache.spark.").removeprefix("SparkException: ")[:LONGEST_REASON]

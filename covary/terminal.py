@@ -1,0 +1,47 @@
+"""Output: views for a terminal or a pipe, and facts as JSON."""
+
+import json
+import math
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Console, RenderableType
+
+PIPE_WIDTH = 120
+
+
+def console(stderr: bool = False) -> Console:
+    """Open a console as wide as the terminal, or as a pipe's reader may expect."""
+    opened = Console(stderr=stderr, highlight=False)
+    if not opened.is_terminal and "COLUMNS" not in os.environ:
+        opened.width = PIPE_WIDTH
+    return opened
+
+
+def show(view: RenderableType) -> None:
+    """Print a view; in a pipe without the blanks that fill its lines."""
+    out = console()
+    if out.is_terminal:
+        out.print(view)
+        return
+    with out.capture() as captured:
+        out.print(view)
+    sys.stdout.writelines(f"{line.rstrip()}\n" for line in captured.get().splitlines())
+
+
+def print_json(facts: Mapping[str, Any]) -> None:
+    """Print facts for a program."""
+    sys.stdout.write(json.dumps(plain(facts), indent=2, allow_nan=False) + "\n")
+
+
+def plain(fact: Any) -> Any:
+    """Return a fact as JSON can hold it: null for what is not finite, lists for tuples."""
+    if isinstance(fact, Mapping):
+        return {name: plain(part) for name, part in fact.items()}
+    if isinstance(fact, list | tuple):
+        return [plain(part) for part in fact]
+    if isinstance(fact, float):
+        return float(fact) if math.isfinite(fact) else None
+    return fact

@@ -1,0 +1,59 @@
+"""How facts are written for a person: numbers, names, lines and tables."""
+
+from collections.abc import Iterable
+
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+
+def printable(text: str) -> str:
+    """Return text from a file on one line and without anything that a terminal would obey."""
+    return "".join(c if c.isprintable() else " " if c.isspace() else "�" for c in text)
+
+
+def signed(correlation: float) -> str:
+    """Write a correlation with its sign and two decimals, never as -0.00."""
+    return f"{round(correlation, 2) + 0.0:+.2f}"
+
+
+def count_of(number: float, noun: str) -> str:
+    """Write "1 table", "1,458 tables", or "~6,805 keys" for an estimate."""
+    about = "" if float(number).is_integer() else "~"
+    ending = "" if round(number) == 1 else "es" if noun.endswith("ch") else "s"
+    return f"{about}{number:,.0f} {noun}{ending}"
+
+
+def duration(milliseconds: float) -> str:
+    """Write a time as people say it."""
+    return f"{milliseconds:.0f} ms" if milliseconds < 1000 else f"{milliseconds / 1000:.1f} s"
+
+
+def size_of(count: float) -> str:
+    """Write a number of bytes in a unit that suits it."""
+    if count < 1000:
+        return f"{count:.0f} bytes"
+    for unit in ("kB", "MB", "GB"):
+        count /= 1000
+        if count < 1000:
+            return f"{count:.1f} {unit}"
+    return f"{count / 1000:.1f} TB"
+
+
+def lines_of(lines: Iterable[str]) -> Group:
+    """Lay out sentences, one below the other."""
+    return Group(*(Text(printable(line)) for line in lines))
+
+
+def table_of(*headings: str) -> Table:
+    """Make a table without lines; a heading that ends in ">" is of numbers."""
+    table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0), pad_edge=False)
+    for heading in headings:
+        numeric = heading.endswith(">")
+        table.add_column(
+            heading.removesuffix(">"),
+            justify="right" if numeric else "left",
+            no_wrap=numeric or heading == "95 %",
+            overflow="fold",
+        )
+    return table
