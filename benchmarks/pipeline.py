@@ -9,7 +9,7 @@ import polars as pl
 import covary
 from benchmarks.kernel import many_rows
 from benchmarks.measure import Result, best_in_turns
-from covary.spark import start_session
+from covary.sparksession import start_session
 
 FILES, FILE_ROWS, NUMBERS = 1_000, 1_330, 6
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from covary.errors import NoSuchColumn, NoTables
-from covary.keys import NORMALISER
+from covary.errors import CannotWrite, NoSuchColumn, NoTables
 from covary.query import Index, open_index
 from covary.segment import TableRecord, build_segment, fold_segments
 from covary.sketches import DEFAULT_SIZE, SketchConfig
 from covary.sources import find_tables
-from covary.spark import run_on_spark, session
+from covary.spark import run_on_spark
+from covary.sparksession import session
 from covary.store import (
     SEGMENTS,
     Manifest,
@@ -82,7 +82,7 @@ def build_index(
         remote: the Spark Connect server to run on.
         on_progress: called several times a second while tables are being read.
     """
-    config = SketchConfig(size, tuple(aggregates), hash, NORMALISER)
+    config = SketchConfig(size, tuple(aggregates), hash)
     given = [sources] if isinstance(sources, str | os.PathLike) else list(sources)
     tables, skipped = find_tables(given)
     if not tables:
@@ -94,21 +94,25 @@ def build_index(
         for name in (PARTS, PROGRESS):
             (scratch / name).mkdir()
         todo = plan(tables, settings)
-        with _watching(scratch / PROGRESS, len(tables), on_progress):
+        with _watching(scratch / PROGRESS, len(tables) - len(todo.settled), on_progress):
             if todo.groups or todo.large:
                 with session(spark, master, remote) as running:
                     run_on_spark(todo, settings, running)
         left_out = [*todo.settled, *(TableRecord(s.path, s.path, problem=s.reason) for s in skipped)]
-        commit(folder, _gather(folder, left_out, settings), scratch)
+        commit(folder, _gather(folder, todo.segments, left_out, settings), scratch)
     return open_index(folder)
 
 
-def _gather(folder: Path, left_out: Sequence[TableRecord], settings: Settings) -> Manifest:
+def _gather(
+    folder: Path, names: Sequence[str], left_out: Sequence[TableRecord], settings: Settings
+) -> Manifest:
     """Make the tasks' segments, in plan order, those of the index; fold them where they are many."""
     scratch = Path(settings.scratch)
     if left_out:
         write_segment(build_segment([(record, []) for record in left_out]), scratch / PARTS / "left out")
-    parts = sorted((scratch / PARTS).iterdir())
+        names = [*names, "left out"]
+    parts = [scratch / PARTS / name for name in names]
+    _require_all(parts, folder)
     segments = [open_segment(part) for part in parts]
     _refuse_emptiness(segments, settings)
     first = _next_number(folder)
@@ -121,6 +125,15 @@ def _gather(folder: Path, left_out: Sequence[TableRecord], settings: Settings) -
         else:
             stored.append(write_segment(fold_segments([segments[one] for one in together]), place))
     return Manifest(settings.config, tuple(stored))
+
+
+def _require_all(parts: Sequence[Path], folder: Path) -> None:
+    missing = sum(not part.exists() for part in parts)
+    if missing:
+        raise CannotWrite(
+            f"{missing} of {len(parts)} parts of the index did not arrive in {folder}; "
+            f"Spark's workers must share the file system that holds it"
+        )
 
 
 def _fold_plan(sizes: Sequence[int]) -> list[list[int]]:

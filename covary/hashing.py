@@ -30,6 +30,8 @@ class HashScheme:
     """How key text becomes an identity, and how an identity becomes a place in the sampling order."""
 
     name: str
+    seed: int
+    ties: bool  # whether two identities may share a place in the order
     identity_type: Any
     expression: Callable[[pl.Expr], pl.Expr]
     order: Callable[[Hashes], Orders]
@@ -82,8 +84,10 @@ def _order_murmur3(hashes: Hashes) -> Orders:
 
 
 SCHEMES = {
-    "xxhash64": HashScheme("xxhash64", np.uint64, _xxhash64, _order_xxhash64, _unit_of_64_bits),
-    "murmur3": HashScheme("murmur3", np.int32, _murmur3, _order_murmur3, lambda orders: orders),
+    "xxhash64": HashScheme(
+        "xxhash64", XXHASH64_SEED, False, np.uint64, _xxhash64, _order_xxhash64, _unit_of_64_bits
+    ),
+    "murmur3": HashScheme("murmur3", 0, True, np.int32, _murmur3, _order_murmur3, lambda orders: orders),
 }
 
 

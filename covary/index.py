@@ -11,7 +11,6 @@ import numpy.typing as npt
 import polars as pl
 
 from covary.aggregate import Floats
-from covary.correlation import MEASURES
 from covary.errors import NoSuchColumn, TableError
 from covary.joins import check_comparable
 from covary.scoring import ALL_AT_ONCE, Postings, find_postings
@@ -65,20 +64,21 @@ class OpenSegment:
     def score(self, query: Sketch, measure: str) -> Candidates:
         """Score every sketch that shares a key with the query, in one pass over their postings."""
         keys, shared = self._shared_keys(query)
-        # Sums want values near 0; ranks want them as they are, since centring may make neighbours equal.
-        x = _centred(query.values)[shared] if measure == "pearson" else query.values[shared]
-        sizes, correlations = ALL_AT_ONCE[measure](keys, x, self._postings, self.sketches.height)
+        score_all = ALL_AT_ONCE[measure]
+        sizes, correlations = score_all(keys, query.values[shared], self._postings, self.sketches.height)
         joined = np.flatnonzero(sizes)
         sizes, correlations = sizes[joined], correlations[joined]
-        for place in np.flatnonzero(np.isinf(correlations)):
-            correlations[place] = MEASURES[measure](*self._joined_values(query, int(joined[place])))
         return Candidates(joined, sizes, correlations, sizes / self._sampled_share(query, joined))
 
     def _sampled_share(self, query: Sketch, joined: npt.NDArray[np.int64]) -> Floats:
         """Return how much of each join its sample is: all of it where a column's every key was looked at."""
         complete, reach = self._complete[joined], self._reach[joined]
         threshold = np.where(complete, 1.0, reach)
-        seen_whole = (complete & (reach <= query.threshold)) | (query.complete & (query.reach <= threshold))
+        # Where two keys may share a place in the order, one tied with the last may have been cut.
+        within = np.less if self.config.scheme.ties else np.less_equal
+        seen_whole = (complete & within(reach, query.threshold)) | (
+            query.complete & within(query.reach, threshold)
+        )
         return np.where(seen_whole, 1.0, np.minimum(threshold, query.threshold))
 
     def _shared_keys(self, query: Sketch) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
@@ -87,11 +87,6 @@ class OpenSegment:
         found = np.flatnonzero(places < self._hashes.size)
         found = found[self._hashes[places[found]] == wanted[found]]
         return places[found], found
-
-    def _joined_values(self, query: Sketch, number: int) -> tuple[Floats, Floats]:
-        keys, shared = self._shared_keys(query)
-        postings = find_postings(keys, number, self._postings.starts, self._postings.sketches)
-        return query.values[shared][postings >= 0], self._postings.values[postings[postings >= 0]]
 
     def sketch(self, number: int) -> Sketch:
         """Return one sketch as it was built."""
@@ -110,15 +105,6 @@ class OpenSegment:
             Counts(**{name: row[name] for name in Counts.__slots__}),
             key_set["complete"],
         )
-
-
-def _centred(values: Floats) -> Floats:
-    """Bring a query's values near 0 and 1, where sums of squares lose the fewest digits."""
-    if not values.size:
-        return values
-    scaled = np.ldexp(values, -np.frexp(np.abs(values).max())[1])
-    centred: Floats = scaled - scaled.mean()
-    return centred
 
 
 class StoredSketches:

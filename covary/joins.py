@@ -72,24 +72,26 @@ def measure_join(left: Sketch, right: Sketch, shared: int) -> JoinSize:
         union = np.count_nonzero(left.units <= cut) + np.count_nonzero(right.units <= cut) - shared
         overlap = float(shared / union * (union - 1) / cut)
     largest = min(left.distinct_keys, right.distinct_keys)
-    overlap = max(float(shared), min(overlap, largest))
+    fewest = float(shared) if exact else shared + 1.0  # a join not seen whole has at least a key unseen
+    overlap = max(fewest, min(overlap, largest)) if shared else 0.0
     containment = min(1.0, overlap / left.distinct_keys) if left.size else 0.0
     return JoinSize(overlap, containment, left.distinct_keys, right.distinct_keys, exact)
 
 
 def _sees_all_of(whole: Sketch, other: Sketch) -> bool:
     """Tell whether no key of a column lies beyond where the other was cut, so that each is known to join."""
-    return whole.complete and whole.reach <= other.threshold
+    beyond = whole.reach > other.threshold or (whole.config.scheme.ties and whole.reach == other.threshold)
+    return whole.complete and not beyond
 
 
 def check_comparable(left: SketchConfig, right: SketchConfig) -> None:
     """Refuse to compare sketches whose keys were hashed or written differently."""
-    for name, ours, theirs in (
-        ("hash", left.hash, right.hash),
-        ("key normaliser", left.normaliser, right.normaliser),
+    for name, ours, theirs, remedy in (
+        ("hash", left.hash, right.hash, f"--hash {left.hash}"),
+        ("key normaliser", left.normaliser, right.normaliser, "this version of covary"),
     ):
         if ours != theirs:
             raise IncompatibleSketches(
                 f"these sketches can't be compared: one was made with {name} {ours!r}, the other with "
-                f"{theirs!r}; make both with the same, for an index: covary index ... --hash {ours}"
+                f"{theirs!r}; make them anew with the same: covary index with {remedy}"
             )

@@ -16,7 +16,8 @@ from covary.hashing import HashedKeys, Hashes, HashScheme, Orders, smallest_firs
 from covary.keys import key_text
 from covary.sketches import ColumnPair, Counts, Partial, Sketch, SketchConfig
 
-ROWS_AT_ONCE = 1 << 21  # rows folded in one go: bounds memory, and keeps the limbs of sums exact
+ROWS_AT_ONCE = 1 << 21  # at most, so that the limbs of sums stay exact
+CELLS_AT_ONCE = 1 << 22  # rows x columns folded in one go: bounds memory
 FIRST_BLOCK, LARGEST_BLOCK = 1 << 14, 1 << 18
 
 
@@ -89,9 +90,10 @@ def sketch_rows(
     if not numbers:
         return []
     parts: list[list[Partial]] = []
-    for start in range(0, max(rows.height, 1), ROWS_AT_ONCE):
-        part = rows.slice(start, ROWS_AT_ONCE)
-        columns = _numbers({name: column.slice(start, ROWS_AT_ONCE) for name, column in numbers.items()})
+    step = max(1, min(ROWS_AT_ONCE, CELLS_AT_ONCE // len(numbers)))
+    for start in range(0, max(rows.height, 1), step):
+        part = rows.slice(start, step)
+        columns = _numbers({name: column.slice(start, step) for name, column in numbers.items()})
         hashed = config.scheme.identify([key_text(part[key]) for key in keys])
         of_keys = (
             _sketch_key(key, key_hashes, columns, config, table, first_row + start)
@@ -113,7 +115,9 @@ def _sketch_key(
         near = np.arange(orders.size) if limit is None else np.flatnonzero(orders <= limit)
         distinct, grouped = _group(hashes[near], orders[near], config.scheme)
         rows = places[near]
-        states = fold_rows(columns.values[chosen][:, rows], grouped, rows + first_row, config.states)
+        states = fold_rows(
+            columns.values[np.array(chosen)[:, None], rows], grouped, rows + first_row, config.states
+        )
         for column, (kept, state, complete) in zip(chosen, _cut(distinct, states, config.size), strict=True):
             pair = ColumnPair(table, key, columns.names[column])
             counts = columns.counts_of(column, hashed.rows)
@@ -227,6 +231,8 @@ def finish(partials: Sequence[Partial], config: SketchConfig) -> list[Sketch]:
         alike = list(sharing)
         states = stack([partial.states for partial in alike])  # columns with the same keys at once
         values = {name: AGGREGATES[name].finish(states) for name in config.aggregates}
+        for array in (alike[0].hashes, *values.values()):
+            array.setflags(write=False)  # sketches share them
         sketches += [
             Sketch(p.pair, name, config, p.hashes, values[name][column], p.counts, p.complete)
             for column, p in enumerate(alike)

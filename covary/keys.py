@@ -12,6 +12,8 @@ def key_text(column: pl.Series) -> pl.Series:
         return column
     if kind.is_float():
         return _float_text(column)
+    if kind.is_decimal():
+        return column.cast(pl.String).str.replace(r"(\.\d*?)0+$", "$1").str.strip_suffix(".")
     if isinstance(kind, pl.Datetime):
         return _datetime_text(column, kind)
     if kind == pl.Date:

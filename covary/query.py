@@ -13,13 +13,12 @@ from covary.errors import CovaryError
 from covary.frames import Frame, open_table, sketch_table
 from covary.index import Candidates, StoredSketches
 from covary.intervals import fisher
-from covary.joins import JoinedSample, join
+from covary.joins import JoinedSample, check_comparable, join
 from covary.ranking import DEFAULT_RANKER, ranker_named
 from covary.sketches import Sketch, SketchConfig
 
 DEFAULT_TOP = 10
-DEFAULT_MIN_SAMPLE = 10  # below it a strong correlation is more often chance than not
-PAPER_RETRIEVAL = 100
+DEFAULT_MIN_SAMPLE = 10  # on fewer keys, columns that have nothing to do with each other often look alike
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,14 +173,15 @@ class Index(StoredSketches):
             measure: "pearson" or "spearman".
             rank: "finite-population", or the paper's "s1" or "s2".
             min_sample: the fewest shared keys that a hit may rest on.
-            retrieve: score only this many columns, those with the largest overlap; the paper takes 100.
+            retrieve: rank only this many columns, those with the largest overlap; the paper takes 100.
             include_own: also return columns of the queried file, if the index holds it.
         """
         started = time.perf_counter()
         measure_named(measure)
         if top < 1:
             raise CovaryError(f"the number of hits must be at least 1, not {top}")
-        config = SketchConfig(self.config.size, (aggregate,), self.config.hash, self.config.normaliser)
+        config = SketchConfig(self.config.size, (aggregate,), self.config.hash)
+        check_comparable(self.config, config)
         table = open_table(frame, [key, value])
         query = sketch_table(table, key, value, config)
         scored = self.score(query, measure)

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from covary.aggregate import Floats
+from covary.correlation import pearson
 
 LANES = 8  # n, Σx, Σx², one unused, Σy, Σy², Σxy, one unused: two vector registers of four
 # Below this share of its sum of squares a variance has lost too many digits to cancellation; below the other
@@ -23,7 +24,11 @@ Places = npt.NDArray[np.int64]
 unsigned = np.uint64  # an unsigned place needs no check for a negative one
 
 
-_compiled = numba.njit(nogil=True, cache=True)
+def _compiled(loop: Callable[..., Any]) -> Any:
+    try:
+        return numba.njit(nogil=True, cache=True)(loop)
+    except RuntimeError:  # no folder to keep compiled code in: it is compiled in every process
+        return numba.njit(nogil=True)(loop)
 
 
 def _vectorised(loop: Any) -> Callable[..., None]:
@@ -52,15 +57,37 @@ class Postings:
 
 
 def pearson_of_all(keys: Places, x: Floats, postings: Postings, sketch_count: int) -> tuple[Floats, Floats]:
-    """Return, for every sketch, its joined sample's size and Pearson's r.
-
-    r is NaN where it is undefined, and infinite where the sums lost too many digits to tell: there the
-    joined sample has to be measured in two passes.
-    """
+    """Return, for every sketch, its joined sample's size and Pearson's r (NaN where it is undefined)."""
     sums = np.zeros(sketch_count * LANES)
-    _add_postings(keys, x, postings.starts, postings.sketches, postings.values, sums)
+    _add_postings(keys, _near_zero(x), postings.starts, postings.sketches, postings.values, sums)
     sizes, correlations = _correlations(sums)
+    doubtful = np.flatnonzero(np.isinf(correlations))
+    if doubtful.size:
+        slots = np.full(sketch_count, -1)
+        slots[doubtful] = np.arange(doubtful.size)
+        ends = np.cumsum(sizes[doubtful].astype(np.int64))
+        xs, ys = np.empty(int(ends[-1])), np.empty(int(ends[-1]))
+        firsts = ends - sizes[doubtful].astype(np.int64)
+        _collect_some(
+            keys, x, postings.starts, postings.sketches, postings.values, slots, firsts.copy(), xs, ys
+        )
+        samples = (slice(first, end) for first, end in zip(firsts.tolist(), ends.tolist(), strict=True))
+        correlations[doubtful] = [_two_pass(xs[sample], ys[sample]) for sample in samples]
     return sizes, correlations
+
+
+def _near_zero(x: Floats) -> Floats:
+    """Bring a query's values near 0 and 1, where sums of squares lose the fewest digits."""
+    if not x.size:
+        return x
+    scaled = np.ldexp(x, -np.frexp(np.abs(x).max())[1])
+    centred: Floats = scaled - scaled.mean()
+    return centred
+
+
+def _two_pass(x: Floats, y: Floats) -> float:
+    constant = x.min() == x.max() or y.min() == y.max()  # the usual case, and told at once
+    return float("nan") if constant else pearson(x, y)
 
 
 @_vectorised
@@ -147,6 +174,19 @@ def _collect(keys: Any, x: Any, starts: Any, sketches: Any, values: Any, free: A
             xs[free[sketch]] = x[i]
             ys[free[sketch]] = values[place]
             free[sketch] += 1
+
+
+@_compiled
+def _collect_some(
+    keys: Any, x: Any, starts: Any, sketches: Any, values: Any, slots: Any, free: Any, xs: Any, ys: Any
+) -> None:
+    for i in range(keys.size):
+        for place in range(starts[keys[i]], starts[keys[i] + 1]):
+            slot = slots[sketches[place]]
+            if slot >= 0:
+                xs[free[slot]] = x[i]
+                ys[free[slot]] = values[place]
+                free[slot] += 1
 
 
 @_compiled

@@ -20,6 +20,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ import pyarrow as pa
 import xxhash
 
 from covary.errors import CannotWrite, CovaryError, DamagedIndex, NotAnIndex, UnsupportedFormat
+from covary.hashing import SCHEMES
 from covary.sketches import SketchConfig
 
 FORMAT = 1
@@ -86,18 +88,30 @@ def write_segment(segment: Segment, folder: Path) -> StoredSegment:
 
 
 def write_files(segment: Segment, folder: Path) -> None:
-    """Write a segment's files; the folder is complete only when this returns."""
-    folder.mkdir(parents=True)
+    """Write a segment's files; the folder appears when all of them are in it.
+
+    A task that is tried again, or twice at once, writes the same bytes: whoever comes second is ignored.
+    """
+    draft = folder.with_name(f"{folder.name}.{uuid.uuid4().hex[:12]}")
+    draft.mkdir(parents=True)
     for name in FRAMES:
-        getattr(segment, name).write_parquet(folder / f"{name}.parquet", compression="zstd")
+        packed = BytesIO()  # Polars reports a full disk as an error of its own; Path reports it as what it is
+        getattr(segment, name).write_parquet(packed, compression="zstd")
+        (draft / f"{name}.parquet").write_bytes(packed.getbuffer())
     for name, columns in ARRAYS.items():
         table = pa.table({column: as_arrow(segment.arrays[f"{name}.{column}"]) for column in columns})
         # Uncompressed: the file is mapped into memory and used where it lies.
         with (
-            pa.OSFile(str(folder / f"{name}.arrow"), "wb") as sink,
+            pa.OSFile(str(draft / f"{name}.arrow"), "wb") as sink,
             pa.ipc.new_file(sink, table.schema) as writer,
         ):
             writer.write_table(table)
+    try:
+        draft.rename(folder)
+    except OSError:
+        if not folder.exists():
+            raise
+        shutil.rmtree(draft)
 
 
 def as_arrow(array: npt.NDArray[Any]) -> pa.Array:
@@ -201,11 +215,15 @@ def read_manifest(index: Path) -> Manifest:
 
 
 def _manifest_from(content: dict[str, Any]) -> Manifest:
-    config = content["config"]
+    config = dict(content["config"])
+    if config.pop("seed") != SCHEMES[config["hash"]].seed:
+        raise ValueError("made with another seed")
     segments = tuple(
         StoredSegment(s["name"], {name: StoredFile(**file) for name, file in s["files"].items()})
         for s in content["segments"]
     )
+    if any(Path(segment.name).name != segment.name for segment in segments):
+        raise ValueError("a segment outside of the index")
     return Manifest(SketchConfig(**{**config, "aggregates": tuple(config["aggregates"])}), segments)
 
 
@@ -265,7 +283,7 @@ def commit(index: Path, manifest: Manifest, scratch: Path) -> None:
     draft = scratch / MANIFEST
     content = {
         "format": manifest.format,
-        "config": asdict(manifest.config),
+        "config": asdict(manifest.config) | {"seed": manifest.config.scheme.seed},
         "segments": [asdict(s) for s in manifest.segments],
     }
     with draft.open("w", encoding="utf-8") as stream:

@@ -8,7 +8,7 @@ the build's scratch folder; what travels between tasks is only partial sketches.
 import json
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,8 @@ from covary.tables import WHOLE, Chunk, Layout, layout_of, plan_chunks, read_chu
 
 CHUNK_BYTES = 32 << 20
 PARQUET_CHUNK_BYTES = 16 << 20  # packed tighter, so each byte is more work
-MOST_CHUNKS = 256  # per table: bounds the partial sketches to be merged, whatever the table's size
+# A table's partial sketches are merged by one task: these bound its memory, whatever the table's size.
+MOST_CHUNKS, MOST_PARTIALS = 256, 8192
 EVEN_GROUPS = 16  # of a small collection, so that no core waits long for the last
 SMALLEST_GROUP_BYTES, GROUP_BYTES = 1 << 20, 8 << 20
 MOST_GROUPS = 512
@@ -56,6 +57,11 @@ class LargeTable:
     keys: tuple[str, ...]
     numbers: tuple[str, ...]
 
+    @property
+    def pairs(self) -> list[tuple[str, str]]:
+        """The ⟨key, number⟩ pairs to sketch."""
+        return [(key, number) for key in self.keys for number in self.numbers if key != number]
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -64,6 +70,22 @@ class Plan:
     groups: tuple[tuple[TableSource, ...], ...]
     large: tuple[LargeTable, ...]
     settled: tuple[TableRecord, ...]  # tables that need no task: unreadable, or without a pair to sketch
+
+    @property
+    def segments(self) -> list[str]:
+        """The names of the segments that the tasks will write."""
+        groups = [group_name(number) for number in range(len(self.groups))]
+        return groups + [table_name(number) for number in range(len(self.large))]
+
+
+def group_name(number: int) -> str:
+    """Name the segment of a group of tables."""
+    return f"group-{number:06}"
+
+
+def table_name(number: int) -> str:
+    """Name the segment of a large table."""
+    return f"table-{number:06}"
 
 
 def plan(tables: Sequence[TableSource], settings: Settings) -> Plan:
@@ -81,7 +103,7 @@ def plan(tables: Sequence[TableSource], settings: Settings) -> Plan:
             settled.append(_record(table, problem=_reason(problem)))
             continue
         if cut:
-            if cut.keys and cut.numbers:
+            if cut.pairs:
                 large.append(cut)
             else:
                 settled.append(_record(table, columns=_notes(cut.profiles, cut.keys, cut.numbers)))
@@ -96,7 +118,7 @@ def plan(tables: Sequence[TableSource], settings: Settings) -> Plan:
 
 def _cut(table: TableSource, settings: Settings) -> LargeTable | None:
     smallest = PARQUET_CHUNK_BYTES if table.format == "parquet" else CHUNK_BYTES
-    chunk_bytes = max(smallest, table.size // MOST_CHUNKS)
+    chunk_bytes = max(smallest, -(-table.size // MOST_CHUNKS))
     if table.size <= chunk_bytes:
         return None
     layout = layout_of(table)
@@ -105,7 +127,11 @@ def _cut(table: TableSource, settings: Settings) -> LargeTable | None:
         return None
     profiles = profile_columns(sample_rows(table, layout, chunks))
     keys, numbers = choose(profiles, table.name, settings.keys, settings.values)
-    return LargeTable(table, layout, tuple(chunks), tuple(profiles), tuple(keys), tuple(numbers))
+    large = LargeTable(table, layout, tuple(chunks), tuple(profiles), tuple(keys), tuple(numbers))
+    fewer = MOST_PARTIALS // max(1, len(large.pairs))
+    if len(chunks) <= max(fewer, 2):
+        return large
+    return replace(large, chunks=tuple(plan_chunks(table, layout, -(-table.size // max(fewer, 2)))))
 
 
 def _reason(problem: Exception) -> str:
@@ -129,7 +155,7 @@ def sketch_group(number: int, tables: Sequence[TableSource], settings: Settings)
         note("reading", table.name)
         finished.append(_sketch_whole(table, settings))
         note("done", table.name)
-    write_files(build_segment(finished), Path(settings.scratch, PARTS, f"group-{number:06}"))
+    write_files(build_segment(finished), Path(settings.scratch, PARTS, group_name(number)))
 
 
 def _sketch_whole(table: TableSource, settings: Settings) -> tuple[TableRecord, list[Sketch]]:
@@ -250,16 +276,14 @@ def merge_chunks(number: int, table: LargeTable, partials: pa.Table, settings: S
             by_pair.setdefault(pair, []).append(_partial_from(row, table.source.name))
             row_counts[pair] = row_counts.get(pair, 0) + row["rows"]
     # In the order of the plan: rows of a shuffle arrive in any.
-    for key in table.keys:
-        for value in table.numbers:
-            if (key, value) in by_pair:
-                merged = merge_all([[p] for p in by_pair[key, value]], settings.config)[0]
-                sketches += finish([merged], settings.config)
+    for pair in table.pairs if by_pair else ():
+        merged = merge_all([[partial] for partial in by_pair[pair]], settings.config)[0]
+        sketches += finish([merged], settings.config)
     notes = _notes(table.profiles, table.keys, table.numbers)
     record = _record(
         table.source, max(row_counts.values(), default=0), problems[0] if problems else None, notes
     )
-    write_files(build_segment([(record, sketches)]), Path(settings.scratch, PARTS, f"table-{number:06}"))
+    write_files(build_segment([(record, sketches)]), Path(settings.scratch, PARTS, table_name(number)))
     _progress_log(settings, f"merge-{number}")("done", table.source.name)
 
 

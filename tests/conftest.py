@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 from hypothesis import HealthCheck, settings
 
-from covary.spark import start_session
+from covary.sparksession import start_session
 
 settings.register_profile(
     "covary", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
