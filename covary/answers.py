@@ -11,14 +11,13 @@ from rich.text import Text
 from covary.facts import IndexFacts, columns_of
 from covary.query import Estimate, Hit, Hits, QueryNote
 from covary.segment import TableRecord
-from covary.sketches import Sketch
 from covary.wording import count_of, duration, lines_of, printable, signed, table_of
 
-WIDE = 100  # columns from which "how it joins" has room beside the numbers
+HEADINGS = ("table", "column", "r>", "95 %", "sample>")
 SYMBOLS = {"pearson": "r", "spearman": "ρ"}
 FOLDED = {
-    "mean": "averaged", "sum": "summed", "count": "counted", "min": "smallest taken",
-    "max": "largest taken", "first": "first taken", "last": "last taken",
+    "mean": "averaged", "sum": "summed", "count": "counted", "min": "to the smallest",
+    "max": "to the largest", "first": "to the first", "last": "to the last",
 }  # fmt: skip
 
 
@@ -26,12 +25,11 @@ def hits_view(hits: Hits, width: int) -> RenderableType:
     """Lay out the answer to a query: what was asked, the best hits, and what was left out."""
     query = hits.query
     asked = f"{query.aggregate} per {query.key}, {count_of(query.distinct_keys, 'key')}"
-    headline = Text.assemble(
-        "What moves with ", (printable(f"{query.table}.{query.value}"), "bold"), printable(f" ({asked})")
-    )
+    column = f"{query.table}.{query.value}" if query.table else query.value
+    headline = Text.assemble("What moves with ", (printable(column), "bold"), printable(f" ({asked})"))
     joins = [how_it_joins(hit, query) for hit in hits]
-    wide = width >= WIDE
-    table = table_of("#>", "table", "column", f"{SYMBOLS[hits.measure]}>", "95 %", "sample>")
+    wide = width >= _width_beside(hits) + max(map(len, joins), default=0)
+    table = table_of("#>", *HEADINGS[:2], f"{SYMBOLS[hits.measure]}>", *HEADINGS[3:])
     if wide:
         table.add_column("how it joins", overflow="fold", ratio=1)
     for place, (hit, join) in enumerate(zip(hits, joins, strict=True), start=1):
@@ -40,15 +38,27 @@ def hits_view(hits: Hits, width: int) -> RenderableType:
     return Group(headline, table, *below, Text(closing_line(hits)))
 
 
+def _width_beside(hits: Hits) -> int:
+    """Return how many columns a terminal needs for all that stands before "how it joins"."""
+    lengths = [[len(cell) for cell in _hit_cells(hit)] for hit in hits.hits]
+    widest: list[int] = [max(column) for column in zip(*lengths, strict=True)]
+    return len("100  ") + sum(widest) + 2 * len(widest)
+
+
 def _hit_cells(hit: Hit) -> list[Text]:
     r = hit.correlation or 0.0
     return [
         Text(printable(hit.table)),
-        Text(printable(hit.value), "bold"),
+        Text(printable(_column(hit)), "bold"),
         Text(signed(r), "green" if r >= 0 else "red"),
         Text(_interval(hit)),
         Text(_sample(hit)),
     ]
+
+
+def _column(hit: Hit) -> str:
+    """Name the column; and its aggregate, unless it is the usual one."""
+    return hit.value if hit.aggregate == "mean" else f"{hit.aggregate} of {hit.value}"
 
 
 def _interval(found: Estimate) -> str:
@@ -87,12 +97,14 @@ def closing_line(hits: Hits) -> str:
     """Say how many columns join, and which were left out and why."""
     joined = hits.candidates - hits.hidden
     verb = "joins" if joined == 1 else "join"
-    parts = [f"{count_of(joined, 'column')} {verb}"]
-    if 0 < len(hits) < joined:
+    parts = [f"{count_of(joined, 'column')} {verb}"] if joined or not hits.hidden else []
+    if 0 < len(hits) < joined - hits.constant:
         parts[0] += f", the best {len(hits)} shown"
+    if hits.constant and joined > hits.constant:
+        parts.append(f"{hits.constant:,} of them constant where they join")
     if hits.hidden:
-        reason = f"fewer than {hits.min_sample} shared keys; --min-sample to see them"
-        parts.append(f"{hits.hidden:,} more hidden ({reason})")
+        reason = f"fewer than {hits.min_sample} sampled keys; --min-sample to see them"
+        parts.append(f"{hits.hidden:,} {'more ' if joined else ''}hidden ({reason})")
     if hits.own:
         own = count_of(hits.own, "column")
         parts.append(f"{own} of {printable(hits.query.table)} itself left out (--include-own)")
@@ -115,7 +127,8 @@ def no_hits_view(
     if hits.candidates > hits.hidden:
         lines = ["Columns join, but none of them varies: no correlation."]
     elif hits.hidden:
-        lines = [f"Nothing in {index.index} shares {hits.min_sample} keys with {query.table} on {query.key}."]
+        common = f"{hits.min_sample} keys in common with {query.table} on {query.key}"
+        lines = [f"Nothing in {index.index} has {common} in the sample."]
     else:
         lines = [f"Nothing in {index.index} joins with {query.table} on {query.key}."]
         if examples:
@@ -137,15 +150,6 @@ def _keys_to_try(query: QueryNote, tables: Sequence[TableRecord], columns: Seque
     if shared:
         lines.append(f"{query.table} has such columns too: try --key {' or --key '.join(shared[:3])}.")
     return lines
-
-
-def side_of(sketch: Sketch) -> QueryNote:
-    """Return what was asked of one side of an estimate."""
-    pair, counts = sketch.pair, sketch.counts
-    dropped = counts.null_keys + counts.null_values + counts.not_finite
-    return QueryNote(
-        pair.table, pair.key, pair.value, sketch.aggregate, counts.rows, sketch.distinct_keys, dropped
-    )
 
 
 def estimate_view(found: Estimate, left: QueryNote, right: QueryNote) -> RenderableType:

@@ -188,8 +188,8 @@ def info(
 
     covary info my.covary --table weather
     """
-    from covary.facts import columns_view, describe, info_view, table_named
-    from covary.terminal import print_json, show
+    from covary.facts import TABLES_SHOWN, columns_view, describe, info_view, table_named
+    from covary.terminal import console, print_json, show
 
     facts = describe(index)
     chosen = table_named(facts, table) if table is not None else None
@@ -198,7 +198,11 @@ def info(
     elif as_json:
         print_json(facts.to_dict() | {"contents": [asdict(each) for each in facts.contents]})
     else:
-        show(columns_view(chosen) if chosen else info_view(facts))
+        show(
+            columns_view(chosen)
+            if chosen
+            else info_view(facts, TABLES_SHOWN if console().is_terminal else None)
+        )
 
 
 @app.command(rich_help_panel="Ask")
@@ -277,8 +281,9 @@ def estimate(
 
     covary estimate a.csv b.csv --left-key date --left-value sales --right-key day --right-value rain
     """
-    from covary.answers import estimate_view, side_of
+    from covary.answers import estimate_view
     from covary.frames import sketch
+    from covary.query import QueryNote
     from covary.query import estimate as estimate_correlation
     from covary.terminal import print_json, show
 
@@ -287,7 +292,7 @@ def estimate(
     other = sketch(right, right_key, right_value, size, aggregate, hash)
     found = estimate_correlation(mine, other, measure)
     elapsed_ms = (time.perf_counter() - started) * 1e3
-    sides = side_of(mine), side_of(other)
+    sides = QueryNote.of(mine), QueryNote.of(other)
     if as_json:
         about = {"left": asdict(sides[0]), "right": asdict(sides[1])}
         print_json(about | asdict(found) | {"elapsed_ms": elapsed_ms})

@@ -1,5 +1,6 @@
 """The demo: real tables out of a package on PyPI, one question, and the answer explained."""
 
+import os
 import shutil
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -96,13 +97,14 @@ def _reading(hits: Hits) -> list[str]:
 def next_commands(kept: Path | None) -> list[str]:
     """Return commands to try next, exactly as they are to be typed."""
     folder = kept or Path("covary-demo")
+    program = os.environ.get("COVARY_PROGRAM", "covary")  # ./run sets it, as covary is not on the path there
     paths = [folder / DATA_NAME / ASKED.file, folder / DATA_NAME / "weather.csv", folder / INDEX_NAME]
     flights, weather, index = (quote(str(path)) for path in paths)
     return [
-        *([] if kept else [f"covary demo --keep {folder}"]),
-        f"covary query {flights} --key tailnum --value distance --index {index}",
-        f"covary query {flights} --key dest --value arr_delay --index {index} --measure spearman",
-        f"covary estimate {flights} {weather} --left-key time_hour --left-value dep_delay "
+        *([] if kept else [f"{program} demo --keep {folder}"]),
+        f"{program} query {flights} --key tailnum --value distance --index {index}",
+        f"{program} query {flights} --key dest --value arr_delay --index {index} --measure spearman",
+        f"{program} estimate {flights} {weather} --left-key time_hour --left-value dep_delay "
         "--right-key time_hour --right-value precip",
-        f"covary info {index}",
+        f"{program} info {index}",
     ]

@@ -122,7 +122,7 @@ def build_view(index: IndexFacts, elapsed_ms: float) -> RenderableType:
     return lines_of(lines)
 
 
-def info_view(index: IndexFacts) -> RenderableType:
+def info_view(index: IndexFacts, most: int | None = TABLES_SHOWN) -> RenderableType:
     """Describe an index: its settings, its size, its tables, and what it left out."""
     per_entry = f", {index.bytes_per_entry:.1f} bytes per entry" if index.bytes_per_entry else ""
     head = [
@@ -132,10 +132,10 @@ def info_view(index: IndexFacts) -> RenderableType:
         "",
     ]
     table = table_of("table", "rows>", "keys", "numbers")
-    for each in index.read[:TABLES_SHOWN]:
+    for each in index.read[:most]:
         keys, numbers = (Text(_names(columns_of(each, role))) for role in ("key", "number"))
         table.add_row(Text(printable(each.name), "bold"), f"{each.rows:,}", keys, numbers)
-    more = len(index.read) - TABLES_SHOWN
+    more = len(index.read) - len(index.read[:most])
     tail = [f"and {more:,} more tables: covary info {index.index} --json"] if more > 0 else []
     tail += ["", *_left_out(index), f"One table's columns: covary info {index.index} --table NAME"]
     return Group(lines_of(head), table, lines_of(tail))

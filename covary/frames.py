@@ -11,6 +11,7 @@ import polars as pl
 from covary.columns import profile_columns
 from covary.errors import NoSuchColumn, UnreadableTable, UnusableColumn
 from covary.kernel import finish, merge, sketch_rows
+from covary.keys import dates_held_as_times, with_dates
 from covary.sketches import DEFAULT_SIZE, Partial, Sketch, SketchConfig
 from covary.sources import table_at
 from covary.tables import layout_of, plan_chunks, read_chunk
@@ -130,15 +131,15 @@ def sketch(
 def sketch_table(table: OpenTable, key: str, value: str, config: SketchConfig) -> Sketch:
     """Sketch one pair of an opened table, refusing columns that can't serve."""
     name = table.name or "the table"
+    if key == value:
+        raise UnusableColumn(f"the key and the value of {name} are both {key!r}; name two columns")
     first = next(table.batches, None)
     if first is None or not first.height:
         raise UnusableColumn(f"{name} has no rows")
     _check_key(first, key, name)
-    batches = chain([first], table.batches)
-    # A column may be both: its text joins, its number is measured.
-    partials = sketch_batches(batches, [key], [value], config, table.name) if key != value else []
-    if not partials:
-        raise UnusableColumn(f"the key and the value of {name} are both {key!r}; name two columns")
+    dates = dates_held_as_times(first)
+    batches = (with_dates(rows, dates) for rows in chain([first], table.batches))
+    partials = sketch_batches(batches, [key], [value], config, table.name)
     finished = finish(partials, config)[0]
     if not finished.size:
         raise UnusableColumn(_why_empty(first, key, value, name))

@@ -134,6 +134,9 @@ class StoredSketches:
         """One row per table that was found, with the reason where it was skipped."""
         return pl.concat([segment.tables for segment in self.segments])
 
+    def __repr__(self) -> str:
+        return f"<covary index {str(self.path)!r}: {self.tables.height} tables, {self.sketch_count} sketches>"
+
     @property
     def sketch_count(self) -> int:
         """How many sketches the index holds."""

@@ -1,8 +1,29 @@
 """One canonical text for a key, whatever type it came as."""
 
+from collections.abc import Sequence
+from datetime import time
+
 import polars as pl
 
+MIDNIGHT = time(0)
 NORMALISER = "text-1"  # recorded in every index: sketches made under another one can't be compared
+
+
+def dates_held_as_times(rows: pl.DataFrame) -> list[str]:
+    """Name the columns of times that are all at midnight: dates, as pandas holds them."""
+    times = [column for column in rows.get_columns() if isinstance(column.dtype, pl.Datetime)]
+    held = [column for column in times if column.null_count() < column.len()]
+    return [column.name for column in held if (column.dt.time() == MIDNIGHT).all()]
+
+
+def with_dates(rows: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
+    """Write the named times as dates; one that is not at midnight after all stays as it is."""
+    written = [
+        rows[name].dt.to_string("%Y-%m-%d").zip_with(rows[name].dt.time() == MIDNIGHT, key_text(rows[name]))
+        for name in names
+        if name in rows.columns
+    ]
+    return rows.with_columns(written) if written else rows
 
 
 def key_text(column: pl.Series) -> pl.Series:

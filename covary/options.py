@@ -69,7 +69,14 @@ Remote = Annotated[
     str | None, typer.Option(metavar="URL", help="The Spark Connect server to run on, instead.")
 ]
 Measure = Annotated[str, typer.Option(metavar="NAME", help="pearson or spearman.")]
-Rank = Annotated[str, typer.Option(metavar="NAME", help="finite-population, or the paper's s1 or s2.")]
+Rank = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="What orders the hits: finite-population (|r|, less where little of the join was seen), or "
+        "the paper's s1 (|r|) or s2.",
+    ),
+]
 Top = Annotated[int, typer.Option(metavar="N", help="How many columns to show.")]
 MinSample = Annotated[int, typer.Option(metavar="N", help="Hide columns that share fewer sampled keys.")]
 Retrieve = Annotated[

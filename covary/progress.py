@@ -15,7 +15,7 @@ from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColum
 from rich.progress import Progress as Bar
 
 from covary.terminal import PIPE_WIDTH, console
-from covary.wording import printable
+from covary.wording import count_of, printable
 
 if TYPE_CHECKING:
     from covary.build import OnProgress, Progress
@@ -59,7 +59,9 @@ def _lines_now_and_then(clock: Callable[[], float]) -> "OnProgress":
     def show(now: "Progress") -> None:
         nonlocal last_time, last_line
         line = progress_line(now, PIPE_WIDTH)
-        if clock() - last_time >= SECONDS_BETWEEN_LINES and line != last_line:
+        # The last line is shown whenever an earlier one was, so that nobody is left at "2 of 5".
+        due = clock() - last_time >= SECONDS_BETWEEN_LINES or (last_line and now.done == now.total)
+        if due and line != last_line:
             last_time, last_line = clock(), line
             typer.echo(line, err=True)
 
@@ -69,7 +71,7 @@ def _lines_now_and_then(clock: Callable[[], float]) -> "OnProgress":
 def progress_line(now: "Progress", room: int) -> str:
     """Say how far a build is, in as many characters as there is room for."""
     if not (now.done or now.reading):
-        return f"Starting Spark for {now.total:,} tables ..."
+        return f"Starting Spark for {count_of(now.total, 'table')} ..."
     reading = f", reading {', '.join(map(printable, now.reading))}" if now.reading else ""
     line = f"{now.done:,} of {now.total:,} tables{reading}"
     return line if len(line) <= room else f"{line[: room - 1]}…"

@@ -90,6 +90,13 @@ class QueryNote:
     distinct_keys: float
     dropped_rows: int
 
+    @classmethod
+    def of(cls, sketch: Sketch) -> "QueryNote":
+        """Say what a sketch was made of."""
+        pair, keys = sketch.pair, sketch.distinct_keys
+        rows, dropped = sketch.counts.rows, _dropped(sketch)
+        return cls(pair.table, pair.key, pair.value, sketch.aggregate, rows, keys, dropped)
+
 
 @dataclass(frozen=True, slots=True)
 class Hits(Sequence[Hit]):
@@ -100,6 +107,7 @@ class Hits(Sequence[Hit]):
         candidates: joinable columns that were scored.
         hidden: joinable columns left out because too few keys are shared.
         own: columns of the queried table itself, left out.
+        constant: joinable columns without a correlation, because a side does not vary where they join.
         hits: the best, best first.
         min_sample: the fewest shared keys that a hit may rest on.
         elapsed_ms: time taken, sketching the query included.
@@ -109,6 +117,7 @@ class Hits(Sequence[Hit]):
     candidates: int
     hidden: int
     own: int
+    constant: int
     hits: tuple[Hit, ...]
     measure: str
     rank: str
@@ -123,6 +132,14 @@ class Hits(Sequence[Hit]):
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)
+
+    def __str__(self) -> str:
+        lines = (
+            f"{place:>3} {hit.correlation:+.2f} [{hit.low:+.2f}, {hit.high:+.2f}] n={hit.sample_size}  "
+            f"{hit.table}.{hit.value} ({hit.aggregate} per {hit.key})"
+            for place, hit in enumerate(self.hits, start=1)
+        )
+        return "\n".join((f"{self.candidates} columns join with {self.query.key}", *lines))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the answer as it stands in JSON."""
@@ -192,10 +209,11 @@ class Index(StoredSketches):
         shown = candidates.only(candidates.sample_sizes >= max(min_sample, SMALLEST_SAMPLE))
         best = _best(shown, rank, top)
         return Hits(
-            query=_note(query),
+            query=QueryNote.of(query),
             candidates=int(candidates.sketches.size),
             hidden=int(candidates.sketches.size - shown.sketches.size),
             own=0 if include_own else int(np.count_nonzero(own)),
+            constant=int(np.count_nonzero(np.isnan(shown.correlations))),
             hits=tuple(_hit(self, query, int(shown.sketches[at]), score, measure) for at, score in best),
             measure=measure,
             rank=rank,
@@ -239,19 +257,7 @@ def _hit(index: StoredSketches, query: Sketch, number: int, score: float, measur
     )
 
 
-def _note(query: Sketch) -> QueryNote:
-    return QueryNote(
-        query.pair.table,
-        query.pair.key,
-        query.pair.value,
-        query.aggregate,
-        query.counts.rows,
-        query.distinct_keys,
-        _dropped(query),
-    )
-
-
 def _dropped(sketch: Sketch) -> int:
-    """Rows without a key or without a number."""
+    """Count the rows without a key or without a number."""
     counts = sketch.counts
     return counts.null_keys + counts.null_values + counts.not_finite

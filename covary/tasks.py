@@ -20,6 +20,7 @@ from covary.columns import ColumnProfile, choose, profile_columns
 from covary.errors import CovaryError, UnreadableTable
 from covary.frames import merge_all, sketch_batches
 from covary.kernel import finish
+from covary.keys import dates_held_as_times, with_dates
 from covary.segment import ColumnNote, TableRecord, build_segment
 from covary.sketches import ColumnPair, Counts, Partial, Sketch, SketchConfig
 from covary.sources import TableSource
@@ -56,6 +57,7 @@ class LargeTable:
     profiles: tuple[ColumnProfile, ...]
     keys: tuple[str, ...]
     numbers: tuple[str, ...]
+    dates: tuple[str, ...]  # columns of times that are all at midnight
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
@@ -125,9 +127,11 @@ def _cut(table: TableSource, settings: Settings) -> LargeTable | None:
     chunks = plan_chunks(table, layout, chunk_bytes)
     if len(chunks) == 1:
         return None
-    profiles = profile_columns(sample_rows(table, layout, chunks))
+    sample = sample_rows(table, layout, chunks)
+    profiles = profile_columns(sample)
     keys, numbers = choose(profiles, table.name, settings.keys, settings.values)
-    large = LargeTable(table, layout, tuple(chunks), tuple(profiles), tuple(keys), tuple(numbers))
+    dates = tuple(dates_held_as_times(sample))
+    large = LargeTable(table, layout, tuple(chunks), tuple(profiles), tuple(keys), tuple(numbers), dates)
     fewer = MOST_PARTIALS // max(1, len(large.pairs))
     if len(chunks) <= max(fewer, 2):
         return large
@@ -165,13 +169,16 @@ def _sketch_whole(table: TableSource, settings: Settings) -> tuple[TableRecord, 
         first = next(batches, pl.DataFrame(schema=dict.fromkeys(layout.columns, pl.String)))
         profiles = profile_columns(first)
         keys, numbers = choose(profiles, table.name, settings.keys, settings.values)
-        counted = _RowCount(chain([first], batches))
+        dates = dates_held_as_times(first)
+        counted = _RowCount(with_dates(rows, dates) for rows in chain([first], batches))
         if keys and numbers:
             partials = sketch_batches(counted, keys, numbers, settings.config, table.name)
         else:
             partials = []
             counted.exhaust()
         sketches = finish(partials, settings.config)
+        if not counted.rows:
+            return _record(table, problem="it has no rows"), []
         return _record(table, counted.rows, columns=_notes(profiles, keys, numbers)), sketches
     except Exception as problem:
         return _record(table, problem=_reason(problem)), []
@@ -224,7 +231,8 @@ def sketch_chunk(number: int, table: LargeTable, chunk: Chunk, settings: Setting
     wanted = list(dict.fromkeys((*table.keys, *table.numbers)))
     rows: list[dict[str, Any]] = []
     try:
-        counted = _RowCount(read_chunk(chunk, table.layout, wanted))
+        batches = read_chunk(chunk, table.layout, wanted)
+        counted = _RowCount(with_dates(rows, table.dates) for rows in batches)
         partials = sketch_batches(
             counted, table.keys, table.numbers, settings.config, table.source.name, chunk.number
         )

@@ -35,7 +35,7 @@ def hit(table="weather", value="temp", found=None, rows=300, keys=100.0, dropped
 
 
 def hits(*found, candidates=9, hidden=0, own=0, elapsed_ms=281.4, measure="pearson"):
-    return Hits(QUERY, candidates, hidden, own, found, measure, "finite-population", 10, elapsed_ms)
+    return Hits(QUERY, candidates, hidden, own, 0, found, measure, "finite-population", 10, elapsed_ms)
 
 
 def text_of(view, width):
@@ -99,7 +99,7 @@ def test_the_closing_line_says_what_was_left_out():
     line = closing_line(hits(hit(), candidates=12, hidden=3, own=10))
     assert line == (
         "9 columns join, the best 1 shown; "
-        "3 more hidden (fewer than 10 shared keys; --min-sample to see them); "
+        "3 more hidden (fewer than 10 sampled keys; --min-sample to see them); "
         "10 columns of flights itself left out (--include-own). 281 ms"
     )
     assert closing_line(hits(hit(), candidates=1)) == "1 column joins. 281 ms"

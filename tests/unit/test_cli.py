@@ -138,7 +138,7 @@ def test_query_shows_a_table_and_what_was_left_out(ask):
     assert lines[2].split()[:3] == ["1", "weather", "temp"]
     assert lines[2].endswith("exact  all 336  day = weather.date; 2 rows per key averaged")
     assert lines[4].startswith(
-        "2 columns join; 1 more hidden (fewer than 10 shared keys; --min-sample to see them); "
+        "2 columns join; 1 more hidden (fewer than 10 sampled keys; --min-sample to see them); "
         "2 columns of sales itself left out"
     )
 
@@ -161,7 +161,7 @@ def test_query_that_finds_nothing_says_what_to_try(ask):
 
 def test_query_that_finds_too_few_shared_keys_says_so(ask):
     shown = ask(table="tides.csv", key="date", value="tide").stdout
-    assert "shares 10 keys with tides on date" in shown
+    assert "has 10 keys in common with tides on date" in shown
     assert "--min-sample to see them" in shown
 
 
@@ -460,7 +460,7 @@ def test_an_interrupted_spark_that_fails_to_stop_was_interrupted(lake, tmp_path,
 def test_the_greeting_of_java_is_left_out_and_all_else_passed_on(tmp_path):
     program = """
 import os, threading
-from covary.spark import _filtered_stderr
+from covary.sparksession import _filtered_stderr
 with _filtered_stderr(threading.Event()):
     for text in ("bar", "WARNING: Using incub", "ator modules: x", "\\n", "ERROR real\\n", "WARNING: Us"):
         os.write(2, text.encode())

@@ -1,9 +1,12 @@
 from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
 
+import pandas as pd
 import polars as pl
 import pytest
 
-from covary.keys import key_text
+from covary import join, sketch
+from covary.keys import dates_held_as_times, key_text, with_dates
 
 
 def text_of(values, kind=None):
@@ -49,3 +52,25 @@ def test_the_same_instant_is_the_same_text_in_any_zone():
 def test_categories_and_truths_are_written_as_text():
     assert text_of(["a", "b", None], pl.Categorical) == ["a", "b", None]
     assert text_of([True, False, None]) == ["true", "false", None]
+
+
+def test_times_all_at_midnight_are_dates():
+    days = pl.Series("day", [datetime(2013, 7, 1), None, datetime(2013, 7, 2)])
+    hours = pl.Series("hour", [datetime(2013, 7, 1), datetime(2013, 7, 1, 5), None])
+    rows = pl.DataFrame([days, hours])
+    assert dates_held_as_times(rows) == ["day"]
+    written = with_dates(rows, ["day"])
+    assert key_text(written["day"]).to_list() == ["2013-07-01", None, "2013-07-02"]
+    assert key_text(written["hour"]).to_list()[0] == "2013-07-01T00:00:00"
+
+
+def test_a_pandas_date_joins_a_date_written_as_text():
+    days = [f"2013-07-{day:02}" for day in range(1, 29)]
+    pandas_frame = pd.DataFrame({"day": pd.to_datetime(days), "x": range(28)})
+    text_frame = pl.DataFrame({"day": days, "x": range(28)})
+    assert join(sketch(pandas_frame, "day", "x"), sketch(text_frame, "day", "x")).size == 28
+
+
+def test_a_decimal_key_is_written_without_trailing_zeros():
+    column = pl.Series([Decimal("7030.00"), Decimal("1.50"), Decimal("100.00")], dtype=pl.Decimal(10, 2))
+    assert key_text(column).to_list() == ["7030", "1.5", "100"]
