@@ -31,7 +31,6 @@ import pyarrow as pa
 import xxhash
 
 from covary.errors import CannotWrite, CovaryError, DamagedIndex, NotAnIndex, UnsupportedFormat
-from covary.hashing import SCHEMES
 from covary.sketches import SketchConfig
 
 FORMAT = 1
@@ -207,17 +206,21 @@ def read_manifest(index: Path) -> Manifest:
             f"rebuild it with covary index, or install the covary that made it"
         )
     try:
-        return _manifest_from(content)
+        seed = content["config"].pop("seed")
+        manifest = _manifest_from(content)
     except (KeyError, TypeError, ValueError, AttributeError, CovaryError):
         raise DamagedIndex(
             f"{file} is damaged: entries are missing; rebuild the index with covary index"
         ) from None
+    if seed != manifest.config.scheme.seed:
+        raise UnsupportedFormat(
+            f"{index} was made with seed {seed}, which this covary does not use; rebuild it"
+        )
+    return manifest
 
 
 def _manifest_from(content: dict[str, Any]) -> Manifest:
-    config = dict(content["config"])
-    if config.pop("seed") != SCHEMES[config["hash"]].seed:
-        raise ValueError("made with another seed")
+    config = content["config"]
     segments = tuple(
         StoredSegment(s["name"], {name: StoredFile(**file) for name, file in s["files"].items()})
         for s in content["segments"]

@@ -1,0 +1,85 @@
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+
+import covary.build
+import covary.tasks
+from covary import CovaryError, build_index, open_index
+from covary.errors import CannotWrite, IncompatibleSketches
+from covary.segment import TableRecord, build_segment
+from covary.store import open_segment, write_files
+
+
+def test_the_running_session_is_used_and_left_running(spark, lake, tmp_path):
+    index = build_index(lake.folder, tmp_path / "index")
+    assert index.sketch_count == 8
+    assert spark.range(3).count() == 3
+
+
+def test_another_master_beside_a_running_session_is_refused(spark, lake, tmp_path):
+    with pytest.raises(CovaryError, match="already running"):
+        build_index(lake.folder, tmp_path / "index", master="local[1]")
+    assert not (tmp_path / "index").exists()
+    assert spark.range(3).count() == 3
+
+
+def test_parts_that_did_not_arrive_are_told(monkeypatch, spark, lake, tmp_path):
+    monkeypatch.setattr(covary.build, "run_on_spark", lambda *_: None)
+    with pytest.raises(CannotWrite, match="did not arrive"):
+        build_index(lake.folder, tmp_path / "index", spark)
+    assert not (tmp_path / "index").exists()
+
+
+def test_a_task_tried_again_leaves_the_segment_as_it_was(tmp_path):
+    segment = build_segment([(TableRecord("a", "/a.csv", 3), [])])
+    for _ in range(2):
+        write_files(segment, tmp_path / "group-000000")
+    assert [path.name for path in tmp_path.iterdir()] == ["group-000000"]
+    assert open_segment(tmp_path / "group-000000").tables.equals(segment.tables)
+
+
+def test_many_segments_are_folded_and_answer_alike(monkeypatch, spark, lake, tmp_path):
+    whole = build_index(lake.folder, tmp_path / "whole", spark)
+    monkeypatch.setattr(covary.tasks, "SMALLEST_GROUP_BYTES", 1)
+    monkeypatch.setattr(covary.tasks, "GROUP_BYTES", 1)
+    apart = build_index(lake.folder, tmp_path / "apart", spark)
+    monkeypatch.setattr(covary.build, "MOST_SEGMENTS", 2)
+    folded = build_index(lake.folder, tmp_path / "folded", spark)
+    assert (len(apart.segments), len(folded.segments)) == (4, 1)
+    answers = [index.query(lake.query, "place", "x", top=20).hits for index in (whole, apart, folded)]
+    assert answers[0] == answers[1] == answers[2]
+    assert len(answers[0]) == 8
+
+
+def test_an_index_of_another_normaliser_or_seed_is_refused(spark, lake, tmp_path):
+    build_index(lake.folder, tmp_path / "index", spark)
+    manifest = tmp_path / "index" / "manifest.json"
+    content = json.loads(manifest.read_text())
+    content["config"]["normaliser"] = "text-0"
+    manifest.write_text(json.dumps(content))
+    with pytest.raises(IncompatibleSketches, match="text-0"):
+        open_index(tmp_path / "index").query(lake.query, "place", "x")
+    content["config"] |= {"normaliser": "text-1", "seed": 7}
+    manifest.write_text(json.dumps(content))
+    with pytest.raises(CovaryError, match="seed"):
+        open_index(tmp_path / "index")
+
+
+def test_thousands_of_constant_columns_are_no_trouble(spark, tmp_path):
+    keys = [f"k{n}" for n in range(50)]
+    constants = {f"c{n}": np.full(50, float(n)) for n in range(300)}
+    varying = {"y": np.arange(50.0) * 1.5}
+    pl.DataFrame({"key": keys, **constants, **varying}).write_parquet(tmp_path / "wide.parquet")
+    index = build_index(tmp_path / "wide.parquet", tmp_path / "index", spark)
+    hits = index.query(pl.DataFrame({"key": keys, "x": np.arange(50.0)}), "key", "x")
+    assert [hit.value for hit in hits] == ["y"]
+    assert hits.constant == 300
+
+
+def test_a_table_without_rows_is_named(spark, lake, tmp_path):
+    (tmp_path / "bare.csv").write_text("place,y\n")
+    index = build_index([lake.folder, tmp_path / "bare.csv"], tmp_path / "index", spark)
+    problems = dict(index.tables.filter(pl.col("problem").is_not_null()).select("name", "problem").rows())
+    assert problems == {"bare": "it has no rows"}
