@@ -14,7 +14,7 @@ from covary.errors import CannotWrite, NoSuchColumn, NoTables
 from covary.query import Index, open_index
 from covary.segment import TableRecord, build_segment, fold_segments
 from covary.sketches import DEFAULT_SIZE, SketchConfig
-from covary.sources import find_tables
+from covary.sources import find_tables, shown
 from covary.spark import run_on_spark
 from covary.sparksession import session
 from covary.store import (
@@ -82,7 +82,8 @@ def build_index(
         remote: the Spark Connect server to run on.
         on_progress: called several times a second while tables are being read.
     """
-    config = SketchConfig(size, tuple(aggregates), hash)
+    chosen = (aggregates,) if isinstance(aggregates, str) else tuple(aggregates)
+    config = SketchConfig(size, chosen, hash)
     given = [sources] if isinstance(sources, str | os.PathLike) else list(sources)
     tables, skipped = find_tables(given)
     if not tables:
@@ -98,7 +99,10 @@ def build_index(
             if todo.groups or todo.large:
                 with session(spark, master, remote) as running:
                     run_on_spark(todo, settings, running)
-        left_out = [*todo.settled, *(TableRecord(s.path, s.path, problem=s.reason) for s in skipped)]
+        left_out = [
+            *todo.settled,
+            *(TableRecord(shown(s.path), shown(s.path), problem=s.reason) for s in skipped),
+        ]
         commit(folder, _gather(folder, todo.segments, left_out, settings), scratch)
     return open_index(folder)
 
@@ -153,9 +157,7 @@ def _fold_plan(sizes: Sequence[int]) -> list[list[int]]:
 
 
 def _refuse_emptiness(segments: Sequence[Segment], settings: Settings) -> None:
-    """An index without a sketch can answer nothing: say why, and leave the previous one alone."""
-    if any(segment.sketches.height for segment in segments):
-        return
+    """Say why an index would hold nothing, or lack a column asked for, and leave the previous one alone."""
     tables = pl.concat([segment.tables for segment in segments])
     columns = (
         tables["columns"].explode().drop_nulls().struct.field("name").unique(maintain_order=True).to_list()
@@ -163,6 +165,8 @@ def _refuse_emptiness(segments: Sequence[Segment], settings: Settings) -> None:
     for name in (*settings.keys, *settings.values):
         if columns and name not in columns:
             raise NoSuchColumn(name, f"any of the {tables.height} tables", columns)
+    if any(segment.sketches.height for segment in segments):
+        return
     problems = tables.filter(pl.col("problem").is_not_null())
     if problems.height == tables.height:
         first = problems.row(0, named=True)

@@ -68,6 +68,8 @@ app = typer.Typer(
 
 def main() -> None:
     """Run the command that the user typed."""
+    if sys.stdout is None:  # closed by the caller, who wants no answer
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # a name that the terminal can't show stops nothing

@@ -110,5 +110,5 @@ def _declared(column: pl.Series) -> ColumnProfile:
         return ColumnProfile(column.name, "empty", False, False, f"{column.dtype} can't be a key or a number")
     if column.null_count() == len(column):
         return ColumnProfile(column.name, "empty", False, False, "no values")
-    varies = column.min() != column.max()
+    varies = column.to_physical().min() != column.to_physical().max()
     return ColumnProfile(column.name, kind, varies, False, f"{kind}s" if varies else "one value only")

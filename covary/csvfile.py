@@ -128,7 +128,7 @@ def _split(lines: _Lines, seen: bytes, quote: str | None) -> tuple[str, list[Rec
         if delimiter := _delimiter(widths):
             return delimiter, parses[delimiter]
     # One column: a delimiter that never occurs, lest commas in its text cut it.
-    unused = next(name for name in (",", *DELIMITERS, "\x1f") if name.encode() not in seen)
+    unused = next((name for name in (",", *DELIMITERS, "\x1f") if name.encode() not in seen), "\x1f")
     return unused, lines.records(unused, quote)
 
 

@@ -82,11 +82,11 @@ def _unique_names(names: Sequence[str]) -> tuple[str, ...]:
     """Names as written; the empty become column_N, the repeated get _2, _3, ..."""
     taken = set(names)
     given: dict[str, None] = {}  # in order
+    repeats: dict[str, int] = {}  # where to go on counting: a name may be repeated a million times
     for number, written in enumerate(names, start=1):
         name = wanted = written if written.strip() else f"column_{number}"
-        repeat = 1
         while name in given or (name != written and name in taken):
-            repeat += 1
-            name = f"{wanted}_{repeat}"
+            repeats[wanted] = repeats.get(wanted, 1) + 1
+            name = f"{wanted}_{repeats[wanted]}"
         given[name] = None
     return tuple(given)

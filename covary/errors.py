@@ -47,12 +47,16 @@ class NoSuchColumn(TableError):
     """A column that the table does not have."""
 
     def __init__(self, name: str, table: str, columns: Iterable[str]) -> None:
-        names = list(columns)
+        name, names = str(name), [_short(column) for column in columns]
         by_folded = {column.casefold(): column for column in names}
         near = [by_folded[match] for match in get_close_matches(name.casefold(), by_folded, n=3, cutoff=0.5)]
         shown = ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
         hint = f"did you mean {' or '.join(near)}?" if near else f"there are: {shown}"
         super().__init__(f"there is no column {name!r} in {table}; {hint}")
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 60 else f"{name[:59]}…"
 
 
 class UnusableColumn(TableError):

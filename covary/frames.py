@@ -13,7 +13,7 @@ from covary.errors import NoSuchColumn, UnreadableTable, UnusableColumn
 from covary.kernel import finish, merge, sketch_rows
 from covary.keys import dates_held_as_times, with_dates
 from covary.sketches import DEFAULT_SIZE, Partial, Sketch, SketchConfig
-from covary.sources import table_at
+from covary.sources import shown, table_at
 from covary.tables import layout_of, plan_chunks, read_chunk
 
 Frame = Any  # a Polars, pandas or Arrow table, or the path of a file
@@ -42,7 +42,7 @@ def open_table(frame: Frame, columns: Sequence[str]) -> OpenTable:
             for chunk in plan_chunks(source, layout)
             for batch in read_chunk(chunk, layout, list(dict.fromkeys(columns)))
         )
-        return OpenTable(source.name, source.path, layout.columns, batches)
+        return OpenTable(shown(source.name), shown(source.path), layout.columns, batches)
     rows = as_polars(frame)
     _require(columns, "the table", rows.columns)
     return OpenTable("", None, tuple(rows.columns), iter([rows[list(dict.fromkeys(columns))]]))

@@ -197,6 +197,8 @@ class Index(StoredSketches):
         measure_named(measure)
         if top < 1:
             raise CovaryError(f"the number of hits must be at least 1, not {top}")
+        if retrieve is not None and retrieve < 1:
+            raise CovaryError(f"the number of columns to rank must be at least 1, not {retrieve}")
         config = SketchConfig(self.config.size, (aggregate,), self.config.hash)
         check_comparable(self.config, config)
         table = open_table(frame, [key, value])

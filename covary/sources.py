@@ -7,6 +7,7 @@ import zipfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from covary.errors import UnreadableTable
 from covary.fileformat import (
@@ -47,6 +48,11 @@ class _File:
     path: str
     root: str
     explicit: bool  # named by the person, so an unknown suffix is no reason to pass it by
+
+
+def shown(path: str) -> str:
+    """Return a path as text that can be stored and printed, whatever bytes its name is made of."""
+    return path.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def find_tables(sources: Sequence[str | os.PathLike[str]]) -> tuple[list[TableSource], list[SkippedSource]]:
@@ -103,10 +109,18 @@ def _matches(source: str, pattern: str) -> Iterator[_File | SkippedSource]:
     root = os.sep.join(parts[:fixed]) or os.sep
     seen: set[tuple[int, int]] = set()
     for match in matches:
+        if _in_an_index(match):
+            continue
         if not os.path.isdir(match):
             yield _File(match, root, explicit=False)
         elif os.path.basename(pattern) != "**":  # which already names every file below
             yield from _walk(match, root, seen)
+
+
+def _in_an_index(path: str) -> bool:
+    """Whether a path is an index of ours or lies in one: its files are no tables."""
+    folders = (Path(path), *Path(path).parents)
+    return any((each / "manifest.json").is_file() and (each / "segments").is_dir() for each in folders)
 
 
 def _walk(folder: str, root: str, seen: set[tuple[int, int]]) -> Iterator[_File | SkippedSource]:
@@ -120,12 +134,17 @@ def _walk(folder: str, root: str, seen: set[tuple[int, int]]) -> Iterator[_File 
     if (status.st_dev, status.st_ino) in seen:  # a link back to a folder we've been in
         return
     seen.add((status.st_dev, status.st_ino))
-    if {"manifest.json", "segments"} <= {entry.name for entry in ordered}:  # an index of ours, not tables
+    if _in_an_index(folder):
         return
     for entry in ordered:
         if entry.name.startswith((".", "_")):
             continue
-        if entry.is_dir():
+        try:
+            is_folder = entry.is_dir()
+        except OSError as error:  # a link that leads nowhere but back to itself
+            yield SkippedSource(entry.path, _os_reason(error))
+            continue
+        if is_folder:
             yield from _walk(entry.path, root, seen)
         else:
             yield _File(entry.path, root, explicit=False)

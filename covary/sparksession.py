@@ -62,7 +62,10 @@ def start_session(master: str | None = None, remote: str | None = None) -> "Spar
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if remote:
         return _start(SparkSession.builder.remote(remote))
-    if not (os.environ.get("JAVA_HOME") or shutil.which("java")):
+    java_home = os.environ.get("JAVA_HOME")
+    if java_home and not os.access(Path(java_home, "bin", "java"), os.X_OK):
+        raise MissingPart(f"JAVA_HOME is {java_home}, but there is no bin/java in it: correct or unset it")
+    if not (java_home or shutil.which("java")):
         raise MissingPart(
             "indexing runs on Spark, which needs Java 17 or newer: apt install default-jre-headless"
         )

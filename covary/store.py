@@ -16,6 +16,7 @@ import errno
 import json
 import os
 import shutil
+import socket
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -36,6 +37,7 @@ from covary.sketches import SketchConfig
 FORMAT = 1
 MANIFEST = "manifest.json"
 SEGMENTS = "segments"
+SCRATCH = ".building-"
 ARRAYS = {"members": ("place",), "keys": ("hash",), "starts": ("start",), "postings": ("sketch", "value")}
 FRAMES = ("tables", "sketches", "key_sets")
 
@@ -196,7 +198,7 @@ def read_manifest(index: Path) -> Manifest:
         raise NotAnIndex(f"{index} is a file, not a covary index") from None
     except PermissionError:
         raise NotAnIndex(f"no permission to read {file}") from None
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError, OSError):
         raise DamagedIndex(
             f"{file} is damaged: it is not a manifest; rebuild the index with covary index"
         ) from None
@@ -225,8 +227,14 @@ def _manifest_from(content: dict[str, Any]) -> Manifest:
         StoredSegment(s["name"], {name: StoredFile(**file) for name, file in s["files"].items()})
         for s in content["segments"]
     )
-    if any(Path(segment.name).name != segment.name for segment in segments):
-        raise ValueError("a segment outside of the index")
+    expected = {f"{name}.parquet" for name in FRAMES} | {f"{name}.arrow" for name in ARRAYS}
+    names = [segment.name for segment in segments]
+    if not names or len({*names}) < len(names) or not all(name.isdigit() for name in names):
+        raise ValueError("segments are missing, repeated or misnamed")
+    if any(segment.files.keys() != expected for segment in segments):
+        raise ValueError("files are missing")
+    if type(config["size"]) is not int:
+        raise TypeError("the size is not a whole number")
     return Manifest(SketchConfig(**{**config, "aggregates": tuple(config["aggregates"])}), segments)
 
 
@@ -241,10 +249,12 @@ def building(index: Path) -> Iterator[Path]:
 
     Failing to write is reported as such, and leaves the previous index as it was.
     """
-    made_index = not index.exists()
-    scratch = index / f".building-{uuid.uuid4().hex[:12]}"
+    made_index = False
+    scratch = index / f"{SCRATCH}{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:12]}"
     try:
+        made_index = not index.exists()
         _refuse_other_folders(index)
+        _sweep(index)
         scratch.mkdir(parents=True)
         yield scratch
     except OSError as problem:
@@ -255,13 +265,19 @@ def building(index: Path) -> Iterator[Path]:
             shutil.rmtree(index, ignore_errors=True)
 
 
+def _sweep(index: Path) -> None:
+    """Remove what builds of this machine left that were killed before they could."""
+    for left in index.glob(f"{SCRATCH}{socket.gethostname()}-*"):
+        process = left.name.split("-")[-2]
+        if process.isdigit() and not Path("/proc", process).exists() and Path("/proc/self").exists():
+            shutil.rmtree(left, ignore_errors=True)
+
+
 def _refuse_other_folders(index: Path) -> None:
     if index.is_file():
         raise CannotWrite(f"{index} is a file; name a folder for the index")
     if index.is_dir() and not (index / MANIFEST).exists():
-        others = [
-            name for name in os.listdir(index) if not name.startswith(".building-") and name != SEGMENTS
-        ]
+        others = [name for name in os.listdir(index) if not name.startswith(SCRATCH) and name != SEGMENTS]
         if others:
             raise CannotWrite(f"{index} holds other files and is not an index; choose a new folder")
 

@@ -23,7 +23,7 @@ from covary.kernel import finish
 from covary.keys import dates_held_as_times, with_dates
 from covary.segment import ColumnNote, TableRecord, build_segment
 from covary.sketches import ColumnPair, Counts, Partial, Sketch, SketchConfig
-from covary.sources import TableSource
+from covary.sources import TableSource, shown
 from covary.store import as_arrow, write_files
 from covary.tables import WHOLE, Chunk, Layout, layout_of, plan_chunks, read_chunk, sample_rows
 
@@ -35,6 +35,8 @@ EVEN_GROUPS = 16  # of a small collection, so that no core waits long for the la
 SMALLEST_GROUP_BYTES, GROUP_BYTES = 1 << 20, 8 << 20
 MOST_GROUPS = 512
 PARTS, PROGRESS = "parts", "progress"
+# One bad file must never stop a build; Polars panics on a few, which is no Exception.
+BAD_TABLE = (Exception, pl.exceptions.PanicException)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +103,7 @@ def plan(tables: Sequence[TableSource], settings: Settings) -> Plan:
     for table in tables:
         try:
             cut = _cut(table, settings)
-        except Exception as problem:
+        except BAD_TABLE as problem:
             settled.append(_record(table, problem=_reason(problem)))
             continue
         if cut:
@@ -138,7 +140,7 @@ def _cut(table: TableSource, settings: Settings) -> LargeTable | None:
     return replace(large, chunks=tuple(plan_chunks(table, layout, -(-table.size // max(fewer, 2)))))
 
 
-def _reason(problem: Exception) -> str:
+def _reason(problem: BaseException) -> str:
     if isinstance(problem, UnreadableTable):
         return problem.reason
     text = str(problem).strip().split("\n")[0][:200]
@@ -148,7 +150,8 @@ def _reason(problem: Exception) -> str:
 def _record(
     table: TableSource, rows: int = 0, problem: str | None = None, columns: tuple[ColumnNote, ...] = ()
 ) -> TableRecord:
-    return TableRecord(table.name, table.path, rows, table.size, table.modified_ns, problem, columns)
+    name, path = shown(table.name), shown(table.path)
+    return TableRecord(name, path, rows, table.size, table.modified_ns, problem, columns)
 
 
 def sketch_group(number: int, tables: Sequence[TableSource], settings: Settings) -> None:
@@ -180,7 +183,7 @@ def _sketch_whole(table: TableSource, settings: Settings) -> tuple[TableRecord, 
         if not counted.rows:
             return _record(table, problem="it has no rows"), []
         return _record(table, counted.rows, columns=_notes(profiles, keys, numbers)), sketches
-    except Exception as problem:
+    except BAD_TABLE as problem:
         return _record(table, problem=_reason(problem)), []
 
 
@@ -237,7 +240,7 @@ def sketch_chunk(number: int, table: LargeTable, chunk: Chunk, settings: Setting
             counted, table.keys, table.numbers, settings.config, table.source.name, chunk.number
         )
         rows = [_partial_row(number, partial, counted.rows) for partial in partials]
-    except Exception as problem:
+    except BAD_TABLE as problem:
         rows = [{"table": number, "problem": _reason(problem)}]
     return pa.RecordBatch.from_pylist(rows, schema=PARTIAL)
 
@@ -301,7 +304,7 @@ def _progress_log(settings: Settings, task: str) -> Callable[[str, str], None]:
 
     def note(event: str, table: str) -> None:
         # Progress is a courtesy: where it can't be written, the segment will say so.
-        with suppress(OSError), file.open("a", encoding="utf-8") as log:
+        with suppress(OSError), file.open("a", encoding="utf-8", errors="backslashreplace") as log:
             log.write(f"{event}\t{table}\n")
 
     return note

@@ -1,4 +1,6 @@
 import json
+import os
+import socket
 
 import numpy as np
 import polars as pl
@@ -83,3 +85,25 @@ def test_a_table_without_rows_is_named(spark, lake, tmp_path):
     index = build_index([lake.folder, tmp_path / "bare.csv"], tmp_path / "index", spark)
     problems = dict(index.tables.filter(pl.col("problem").is_not_null()).select("name", "problem").rows())
     assert problems == {"bare": "it has no rows"}
+
+
+def test_a_mistyped_key_among_right_ones_is_told(spark, lake, tmp_path):
+    with pytest.raises(CovaryError, match="no column 'plaxe'.*did you mean place"):
+        build_index(lake.folder, tmp_path / "index", spark, keys=["place", "plaxe"])
+
+
+def test_a_name_that_is_no_text_is_indexed(spark, lake, tmp_path):
+    odd = os.fsencode(tmp_path) + b"/b\xff.csv"
+    with open(odd, "wb") as file:
+        file.write((lake.folder / "strong.csv").read_bytes())
+    index = build_index(tmp_path, tmp_path / "index", spark)
+    assert index.tables["name"].to_list() == ["b\\udcff"]
+
+
+def test_what_a_killed_build_left_is_swept_by_the_next(spark, lake, tmp_path):
+    index = tmp_path / "index"
+    build_index(lake.folder, index, spark)
+    dead = index / f".building-{socket.gethostname()}-999999999-0123456789ab"
+    dead.mkdir()
+    build_index(lake.folder, index, spark)
+    assert not dead.exists()

@@ -187,3 +187,20 @@ def test_an_index_among_the_tables_is_not_taken_for_tables(tmp_path):
     (segment / "tables.csv").write_text("key,x\na,1\n")
     (tmp_path / "my.covary" / "manifest.json").write_text("{}")
     assert [table.name for table in find_tables([tmp_path])[0]] == ["a"]
+
+
+def test_a_link_to_itself_is_skipped_and_named(tmp_path):
+    (tmp_path / "a.csv").write_text("key,x\na,1\n")
+    (tmp_path / "loop.csv").symlink_to("loop.csv")
+    tables, skipped = find_tables([tmp_path])
+    assert [table.name for table in tables] == ["a"]
+    assert [each.path for each in skipped] == [str(tmp_path / "loop.csv")]
+
+
+def test_a_glob_passes_by_the_files_of_an_index(tmp_path):
+    (tmp_path / "a.csv").write_text("key,x\na,1\n")
+    segment = tmp_path / "my.covary" / "segments" / "000000"
+    segment.mkdir(parents=True)
+    (segment / "tables.csv").write_text("key,x\na,1\n")
+    (tmp_path / "my.covary" / "manifest.json").write_text("{}")
+    assert [table.name for table in find_tables([f"{tmp_path}/**/*.csv"])[0]] == ["a"]
