@@ -88,7 +88,7 @@ def test_a_table_without_rows_is_named(spark, lake, tmp_path):
 
 
 def test_a_mistyped_key_among_right_ones_is_told(spark, lake, tmp_path):
-    with pytest.raises(CovaryError, match="no column 'plaxe'.*did you mean place"):
+    with pytest.raises(CovaryError, match=r"no column 'plaxe'.*did you mean place"):
         build_index(lake.folder, tmp_path / "index", spark, keys=["place", "plaxe"])
 
 
