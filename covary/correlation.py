@@ -26,6 +26,7 @@ def _standardised(values: Floats) -> Floats:
     # Dividing by a power of two is exact and keeps squares of huge and tiny numbers within range.
     scaled = np.ldexp(values, -np.frexp(largest)[1])
     centred = scaled - scaled.mean()
+    centred = centred - centred.mean()  # what the first mean rounded off, which a large offset magnifies
     centred = centred / np.abs(centred).max()
     unit: Floats = centred / np.sqrt(np.dot(centred, centred))
     return unit

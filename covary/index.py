@@ -83,10 +83,12 @@ class OpenSegment:
 
     def _shared_keys(self, query: Sketch) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         wanted = stored_hashes(query.key_hashes)
+        by_hash = np.argsort(wanted)  # then neighbours in the search are neighbours in memory
+        wanted = wanted[by_hash]
         places = np.searchsorted(self._hashes, wanted)
         found = np.flatnonzero(places < self._hashes.size)
         found = found[self._hashes[places[found]] == wanted[found]]
-        return places[found], found
+        return places[found], by_hash[found]
 
     def sketch(self, number: int) -> Sketch:
         """Return one sketch as it was built."""
