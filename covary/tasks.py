@@ -5,10 +5,9 @@ sketched by a task of its own, and another merges the partial sketches. Finished
 the build's scratch folder; what travels between tasks is only partial sketches.
 """
 
-import json
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -21,10 +20,11 @@ from covary.errors import CovaryError, UnreadableTable
 from covary.frames import merge_all, sketch_batches
 from covary.kernel import finish
 from covary.keys import dates_held_as_times, with_dates
+from covary.partials import PARTIAL, partial_from, partial_row
 from covary.segment import ColumnNote, TableRecord, build_segment
-from covary.sketches import ColumnPair, Counts, Partial, Sketch, SketchConfig
+from covary.sketches import Partial, Sketch, SketchConfig
 from covary.sources import TableSource, shown
-from covary.store import as_arrow, write_files
+from covary.store import write_files
 from covary.tables import WHOLE, Chunk, Layout, layout_of, plan_chunks, read_chunk, sample_rows
 
 CHUNK_BYTES = 32 << 20
@@ -213,20 +213,6 @@ def _notes(
     return tuple(ColumnNote(p.name, p.kind, role(p.name), p.reason) for p in profiles)
 
 
-PARTIAL = pa.schema(
-    [
-        pa.field("table", pa.int32()),
-        pa.field("key", pa.string()),
-        pa.field("value", pa.string()),
-        pa.field("complete", pa.bool_()),
-        pa.field("counts", pa.string()),
-        pa.field("states", pa.binary()),
-        pa.field("rows", pa.int64()),
-        pa.field("problem", pa.string()),
-    ]
-)
-
-
 def sketch_chunk(number: int, table: LargeTable, chunk: Chunk, settings: Settings) -> pa.RecordBatch:
     """Sketch one chunk of a large table to partial sketches, one row each."""
     note = _progress_log(settings, f"chunk-{number}-{chunk.number}")
@@ -239,39 +225,10 @@ def sketch_chunk(number: int, table: LargeTable, chunk: Chunk, settings: Setting
         partials = sketch_batches(
             counted, table.keys, table.numbers, settings.config, table.source.name, chunk.number
         )
-        rows = [_partial_row(number, partial, counted.rows) for partial in partials]
+        rows = [partial_row(number, partial, counted.rows) for partial in partials]
     except BAD_TABLE as problem:
         rows = [{"table": number, "problem": _reason(problem)}]
     return pa.RecordBatch.from_pylist(rows, schema=PARTIAL)
-
-
-def _partial_row(table: int, partial: Partial, rows: int) -> dict[str, Any]:
-    arrays = {"hash": partial.hashes, **partial.states}
-    states = pa.record_batch({name: as_arrow(array) for name, array in arrays.items()})
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, states.schema) as writer:
-        writer.write_batch(states)
-    return {
-        "table": table,
-        "key": partial.pair.key,
-        "value": partial.pair.value,
-        "complete": partial.complete,
-        "counts": json.dumps(asdict(partial.counts)),
-        "states": sink.getvalue().to_pybytes(),
-        "rows": rows,
-    }
-
-
-def _partial_from(row: dict[str, Any], table: str) -> Partial:
-    states = pa.ipc.open_stream(row["states"]).read_all()
-    arrays = {name: states.column(name).to_numpy() for name in states.column_names}
-    return Partial(
-        ColumnPair(table, row["key"], row["value"]),
-        arrays.pop("hash"),
-        arrays,
-        Counts(**json.loads(row["counts"])),
-        row["complete"],
-    )
 
 
 def merge_chunks(number: int, table: LargeTable, partials: pa.Table, settings: Settings) -> None:
@@ -284,7 +241,7 @@ def merge_chunks(number: int, table: LargeTable, partials: pa.Table, settings: S
     for row in rows:
         pair = (row["key"], row["value"])
         if not problems:
-            by_pair.setdefault(pair, []).append(_partial_from(row, table.source.name))
+            by_pair.setdefault(pair, []).append(partial_from(row, table.source.name))
             row_counts[pair] = row_counts.get(pair, 0) + row["rows"]
     # In the order of the plan: rows of a shuffle arrive in any.
     for pair in table.pairs if by_pair else ():

@@ -149,10 +149,6 @@ def test_scoring_holds_for_constants_ties_offsets_and_magnitudes(measure):
         assert_same_scores(one(keys, values, config), candidates, measure)
 
 
-OFFSET_BUG = "LOST_DIGITS lets sums through that lost more than nine digits; shift y by its first value"
-TINY_BUG = "squares of values near 1e-160 are subnormal, and no check notices"
-
-
 @pytest.mark.parametrize(
     "change",
     [

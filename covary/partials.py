@@ -1,0 +1,54 @@
+"""Partial sketches as rows, to travel from the task that read a chunk to the one that merges the table."""
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+import pyarrow as pa
+
+from covary.sketches import ColumnPair, Counts, Partial
+from covary.store import as_arrow
+
+PARTIAL = pa.schema(
+    [
+        pa.field("table", pa.int32()),
+        pa.field("key", pa.string()),
+        pa.field("value", pa.string()),
+        pa.field("complete", pa.bool_()),
+        pa.field("counts", pa.string()),
+        pa.field("states", pa.binary()),
+        pa.field("rows", pa.int64()),
+        pa.field("problem", pa.string()),
+    ]
+)
+
+
+def partial_row(table: int, partial: Partial, rows: int) -> dict[str, Any]:
+    """Write a partial sketch as a row."""
+    arrays = {"hash": partial.hashes, **partial.states}
+    states = pa.record_batch({name: as_arrow(array) for name, array in arrays.items()})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, states.schema) as writer:
+        writer.write_batch(states)
+    return {
+        "table": table,
+        "key": partial.pair.key,
+        "value": partial.pair.value,
+        "complete": partial.complete,
+        "counts": json.dumps(asdict(partial.counts)),
+        "states": sink.getvalue().to_pybytes(),
+        "rows": rows,
+    }
+
+
+def partial_from(row: dict[str, Any], table: str) -> Partial:
+    """Read the partial sketch that a row holds."""
+    states = pa.ipc.open_stream(row["states"]).read_all()
+    arrays = {name: states.column(name).to_numpy() for name in states.column_names}
+    return Partial(
+        ColumnPair(table, row["key"], row["value"]),
+        arrays.pop("hash"),
+        arrays,
+        Counts(**json.loads(row["counts"])),
+        row["complete"],
+    )
