@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from covary.errors import CannotWrite, NoSuchColumn, NoTables
+from covary.index import compile_ahead
 from covary.query import Index, open_index
 from covary.segment import TableRecord, build_segment, fold_segments
 from covary.sketches import DEFAULT_SIZE, SketchConfig
@@ -32,8 +34,8 @@ from covary.tasks import PARTS, PROGRESS, Settings, plan
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-POSTINGS_PER_SEGMENT = 1 << 26
-# Each segment costs a query a tenth of a millisecond; folding costs a build a pass over all postings.
+ENTRIES_PER_SEGMENT = 1 << 26
+# Each segment costs a query a tenth of a millisecond; folding costs a build a pass over all entries.
 MOST_SEGMENTS = 20
 
 POLL_SECONDS = 0.2
@@ -97,7 +99,8 @@ def build_index(
         todo = plan(tables, settings)
         with _watching(scratch / PROGRESS, len(tables) - len(todo.settled), on_progress):
             if todo.groups or todo.large:
-                with session(spark, master, remote) as running:
+                with session(spark, master, remote) as running, ThreadPoolExecutor(1) as meanwhile:
+                    meanwhile.submit(compile_ahead)
                     run_on_spark(todo, settings, running)
         left_out = [
             *todo.settled,
@@ -121,7 +124,7 @@ def _gather(
     _refuse_emptiness(segments, settings)
     first = _next_number(folder)
     stored = []
-    for number, together in enumerate(_fold_plan([segment.postings for segment in segments])):
+    for number, together in enumerate(_fold_plan([segment.entries for segment in segments])):
         place = scratch / f"{first + number:06}"
         if len(together) == 1:
             parts[together[0]].rename(place)
@@ -144,7 +147,7 @@ def _fold_plan(sizes: Sequence[int]) -> list[list[int]]:
     """Decide which neighbouring segments to fold, so that no more than a few are left to ask."""
     if len(sizes) <= MOST_SEGMENTS:
         return [[place] for place in range(len(sizes))]
-    room = max(POSTINGS_PER_SEGMENT, sum(sizes) // MOST_SEGMENTS)
+    room = max(ENTRIES_PER_SEGMENT, sum(sizes) // MOST_SEGMENTS)
     plan: list[list[int]] = []
     filled = room
     for place, size in enumerate(sizes):

@@ -87,7 +87,7 @@ def describe(path: Path) -> IndexFacts:
         aggregates=manifest.config.aggregates,
         hash=manifest.config.hash,
         sketches=sum(segment.sketches.height for segment in segments),
-        entries=sum(int(segment.arrays["postings.sketch"].size) for segment in segments),
+        entries=sum(segment.entries for segment in segments),
         bytes=(path / MANIFEST).stat().st_size + sum(file.size for file in files),
         nothing_to_sketch=read - sketched,
         contents=tuple(contents),

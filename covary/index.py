@@ -1,4 +1,4 @@
-"""Open an index; key hash to the sketches that hold it. No Spark, no Java."""
+"""Open an index; key hash to the blocks of sketches that hold it. No Spark, no Java."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,8 +13,8 @@ import polars as pl
 from covary.aggregate import Floats
 from covary.errors import NoSuchColumn, TableError
 from covary.joins import check_comparable
-from covary.scoring import ALL_AT_ONCE, Postings, find_postings
-from covary.segment import stored_hashes
+from covary.scoring import ALL_AT_ONCE, Blocks
+from covary.segment import TableRecord, build_segment, starts_of, stored_hashes
 from covary.sketches import ColumnPair, Counts, Sketch, SketchConfig
 from covary.store import Manifest, Segment, read_manifest, read_segment, segment_folder
 
@@ -50,63 +50,96 @@ class OpenSegment:
         self.tables = segment.tables
         self.sketches = segment.sketches
         self._key_sets = segment.key_sets
-        self._hashes = segment.arrays["keys.hash"]
-        self._members = segment.arrays["members.place"]
-        self._postings = Postings(
-            segment.arrays["starts.start"],
-            segment.arrays["postings.sketch"],
-            segment.arrays["postings.value"],
-        )
+        self._dictionary_starts = segment.arrays["blocks.start"]
+        self._dictionary = segment.arrays["dictionary.place"]
+        complete, reach = segment.key_sets["complete"].to_numpy(), segment.key_sets["reach"].to_numpy()
         key_set = segment.sketches["key_set"].to_numpy()
-        self._complete = segment.key_sets["complete"].to_numpy()[key_set]
-        self._reach = segment.key_sets["reach"].to_numpy()[key_set]
+        self._thresholds = np.where(complete, 1.0, reach)[key_set]
+        self._whole_to = np.where(complete, reach, np.inf)[key_set]  # a cut column is never seen whole
+        self._blocks = _blocks(segment)
 
     def score(self, query: Sketch, measure: str) -> Candidates:
-        """Score every sketch that shares a key with the query, in one pass over their postings."""
-        keys, shared = self._shared_keys(query)
-        score_all = ALL_AT_ONCE[measure]
-        sizes, correlations = score_all(keys, query.values[shared], self._postings, self.sketches.height)
-        joined = np.flatnonzero(sizes)
-        sizes, correlations = sizes[joined], correlations[joined]
+        """Score every sketch that shares a key with the query, block after block."""
+        wanted = stored_hashes(query.key_hashes)
+        joined, sizes, correlations = ALL_AT_ONCE[measure](wanted, query.values, self._blocks)
         return Candidates(joined, sizes, correlations, sizes / self._sampled_share(query, joined))
 
     def _sampled_share(self, query: Sketch, joined: npt.NDArray[np.int64]) -> Floats:
         """Return how much of each join its sample is: all of it where a column's every key was looked at."""
-        complete, reach = self._complete[joined], self._reach[joined]
-        threshold = np.where(complete, 1.0, reach)
+        thresholds = self._thresholds[joined]
         # Where two keys may share a place in the order, one tied with the last may have been cut.
         within = np.less if self.config.scheme.ties else np.less_equal
-        seen_whole = (complete & within(reach, query.threshold)) | (
-            query.complete & within(query.reach, threshold)
-        )
-        return np.where(seen_whole, 1.0, np.minimum(threshold, query.threshold))
-
-    def _shared_keys(self, query: Sketch) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        wanted = stored_hashes(query.key_hashes)
-        by_hash = np.argsort(wanted)  # then neighbours in the search are neighbours in memory
-        wanted = wanted[by_hash]
-        places = np.searchsorted(self._hashes, wanted)
-        found = np.flatnonzero(places < self._hashes.size)
-        found = found[self._hashes[places[found]] == wanted[found]]
-        return places[found], by_hash[found]
+        seen_whole = within(self._whole_to[joined], query.threshold)
+        if query.complete:
+            seen_whole |= within(query.reach, thresholds)
+        return np.where(seen_whole, 1.0, np.minimum(thresholds, query.threshold))
 
     def sketch(self, number: int) -> Sketch:
         """Return one sketch as it was built."""
+        blocks = self._blocks
         row = self.sketches.row(number, named=True)
         key_set = self._key_sets.row(row["key_set"], named=True)
-        members = self._members[key_set["start"] : key_set["start"] + key_set["size"]].astype(np.int64)
-        postings = find_postings(members, number, self._postings.starts, self._postings.sketches)
+        start = blocks.member_starts[row["key_set"]]
+        entries = blocks.members[start : start + key_set["size"]]
+        members = self._dictionary[self._dictionary_starts[key_set["block"]] + entries.astype(np.int64)]
+        start = blocks.value_starts[number]
         identity = np.dtype(self.config.scheme.identity_type)
-        unsigned = self._hashes[members].astype(f"u{identity.itemsize}")
+        unsigned = blocks.hashes[members].astype(f"u{identity.itemsize}")
         return Sketch(
             ColumnPair(self.tables["name"][row["table"]], row["key"], row["value"]),
             row["aggregate"],
             self.config,
             unsigned.view(identity),
-            self._postings.values[postings],
+            blocks.values[start : start + key_set["size"]],
             Counts(**{name: row[name] for name in Counts.__slots__}),
             key_set["complete"],
         )
+
+
+def _blocks(segment: Segment) -> Blocks:
+    """Find where everything lies: arrays go block after block, frames table after table."""
+    arrays = segment.arrays
+    block = segment.key_sets["block"].to_numpy()
+    sizes = segment.key_sets["size"].to_numpy().astype(np.int64)
+    key_set = segment.sketches["key_set"].to_numpy()
+    widths = np.bincount(key_set, minlength=sizes.size)
+    sketch_starts = starts_of(widths)
+    sets = np.argsort(block, kind="stable")
+    column = np.arange(key_set.size) - sketch_starts[key_set]
+    return Blocks(
+        arrays["keys.hash"],
+        arrays["starts.start"],
+        arrays["postings.block"],
+        arrays["postings.entry"],
+        int(np.diff(arrays["blocks.start"]).max(initial=0)),
+        starts_of(np.bincount(block, minlength=arrays["blocks.start"].size - 1)),
+        sets,
+        sizes,
+        _starts_in_order(sizes, sets),
+        arrays["members.entry"],
+        sketch_starts,
+        _starts_in_order(sizes * widths, sets)[key_set] + column * sizes[key_set],
+        arrays["values.value"],
+    )
+
+
+def _starts_in_order(lengths: npt.NDArray[np.int64], order: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return where each item starts when they lie in an order of their own."""
+    starts = np.empty(lengths.size, dtype=np.int64)
+    starts[order] = starts_of(lengths[order])[:-1]
+    return starts
+
+
+def compile_ahead() -> None:
+    """Compile the loops of a query, so that the first one need not wait. Once on a machine: they are kept."""
+    config = SketchConfig()
+    hashes, values = np.arange(3, dtype=np.uint64), np.arange(3.0)
+    counts = Counts(3, 0, 0, 0, 0.0, 2.0)
+    sketch = Sketch(ColumnPair("", "", ""), config.aggregates[0], config, hashes, values, counts, True)
+    segment = build_segment([(TableRecord("", ""), [sketch])])
+    for array in segment.arrays.values():
+        array.setflags(write=False)  # as those of a mapped file are
+    OpenSegment(segment, config).score(sketch, "pearson")
 
 
 class StoredSketches:

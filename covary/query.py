@@ -18,6 +18,7 @@ from covary.ranking import DEFAULT_RANKER, ranker_named
 from covary.sketches import Sketch, SketchConfig
 
 DEFAULT_TOP = 10
+TRUSTED_DIGITS = 12
 DEFAULT_MIN_SAMPLE = 10  # on fewer keys, columns that have nothing to do with each other often look alike
 
 
@@ -231,18 +232,19 @@ def open_index(path: str | Path) -> Index:
 
 def _largest_overlap(candidates: Candidates, count: int) -> Candidates:
     order = np.lexsort((candidates.sketches, -candidates.sample_sizes))
-    return candidates.only(np.sort(order[:count]))
+    return candidates.only(order[:count])
 
 
 def _best(candidates: Candidates, rank: str, top: int) -> list[tuple[int, float]]:
-    """Return place and score of the best, best first; equal scores keep the order of the index."""
+    """Return place and score of the best, best first; equal scores come in the order of the index."""
     scores = ranker_named(rank)(candidates.correlations, candidates.sample_sizes, candidates.join_sizes)
-    scores = np.where(np.isnan(scores), -np.inf, scores)  # an undefined correlation never leads
+    # The last digits depend on the machine's vectors: without them copies of a column tie. NaN never leads.
+    scores = np.where(np.isnan(scores), -np.inf, np.round(scores, TRUSTED_DIGITS))
     if scores.size > 4 * top:
         near = np.flatnonzero(scores >= np.partition(scores, -top)[-top])
     else:
         near = np.arange(scores.size)
-    order = near[np.lexsort((near, -scores[near]))][:top]
+    order = near[np.lexsort((candidates.sketches[near], -scores[near]))][:top]
     return [(int(place), float(scores[place])) for place in order if scores[place] > -np.inf]
 
 

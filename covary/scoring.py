@@ -1,21 +1,21 @@
-"""The compiled loops of a query: every sketch that shares a key with it is scored in one pass.
+"""The compiled loops of a query: every sketch of every block that holds a key of the query is scored.
 
-Each posting of a key that the query holds adds one pair (x, y) to its sketch's running sums. NumPy's
-bincount would need five passes and as many temporaries over the same data; Numba compiles one loop.
+A block's dictionary is looked up once; then each of its sketches is one pass over its keys, with all sums in
+registers. NumPy would need a pass and a temporary for each of them; Numba compiles one loop. Whole-array
+expressions are written out as loops here: they would run no faster, and take seconds to compile.
 """
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 import numpy.typing as npt
 
 from covary.aggregate import Floats
-from covary.correlation import pearson
+from covary.correlation import SMALLEST_SAMPLE
 
-LANES = 8  # n, Σx, Σx², one unused, Σy, Σy², Σxy, one unused: two vector registers of four
 # Below this share of its sum of squares a variance has lost too many digits to cancellation; below the other
 # figure the squares themselves have.
 LOST_DIGITS, SMALLEST_SQUARES = 1e-6, 1e-280
@@ -24,195 +24,174 @@ Places = npt.NDArray[np.int64]
 unsigned = np.uint64  # an unsigned place needs no check for a negative one
 
 
-def _compiled(loop: Callable[..., Any]) -> Any:
+def _compiled(loop: Callable[..., Any], **options: Any) -> Any:
     try:
-        return numba.njit(nogil=True, cache=True)(loop)
+        return numba.njit(nogil=True, cache=True, **options)(loop)
     except RuntimeError:  # no folder to keep compiled code in: it is compiled in every process
-        return numba.njit(nogil=True)(loop)
+        return numba.njit(nogil=True, **options)(loop)
 
 
-def _vectorised(loop: Any) -> Callable[..., None]:
-    """Compile a loop with vectorisation of straight-line code, which Numba leaves off: half the time here."""
-
-    settings: Any = numba.config
-
-    def call(*arguments: Any) -> None:
-        before = settings.SLP_VECTORIZE
-        settings.SLP_VECTORIZE = 1  # read only while compiling, that is at the first call
-        try:
-            loop(*arguments)
-        finally:
-            settings.SLP_VECTORIZE = before
-
-    return call
+def _adding_in_any_order(loop: Callable[..., Any]) -> Any:
+    """Compile a loop whose sums may be added in any order, and so several at a time."""
+    return _compiled(loop, fastmath={"reassoc", "contract", "nsz"})
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Postings:
-    """The inverted arrays of a segment: for key i, postings start[i] to start[i+1]."""
+class Blocks(NamedTuple):
+    """The arrays of a segment: what belongs to item i lies from starts[i] to starts[i+1]."""
 
-    starts: npt.NDArray[np.int64]
-    sketches: npt.NDArray[np.uint32]
+    hashes: npt.NDArray[np.uint64]  # by key, sorted
+    posting_starts: Places  # by key
+    posting_blocks: npt.NDArray[np.uint32]  # blocks that hold the key
+    posting_entries: npt.NDArray[Any]  # its places in their dictionaries
+    widest: int  # keys of the largest dictionary
+    set_starts: Places  # by block
+    sets: Places  # key sets of the block
+    sizes: Places  # by key set
+    member_starts: Places  # by key set
+    members: npt.NDArray[Any]  # its keys in h_u order, as places in the block's dictionary
+    sketch_starts: Places  # by key set: its sketches are neighbours
+    value_starts: Places  # by sketch
     values: Floats
 
 
-def pearson_of_all(keys: Places, x: Floats, postings: Postings, sketch_count: int) -> tuple[Floats, Floats]:
-    """Return, for every sketch, its joined sample's size and Pearson's r (NaN where it is undefined)."""
-    sums = np.zeros(sketch_count * LANES)
-    _add_postings(keys, _near_zero(x), postings.starts, postings.sketches, postings.values, sums)
-    sizes, correlations = _correlations(sums)
-    doubtful = np.flatnonzero(np.isinf(correlations))
-    if doubtful.size:
-        slots = np.full(sketch_count, -1)
-        slots[doubtful] = np.arange(doubtful.size)
-        ends = np.cumsum(sizes[doubtful].astype(np.int64))
-        xs, ys = np.empty(int(ends[-1])), np.empty(int(ends[-1]))
-        firsts = ends - sizes[doubtful].astype(np.int64)
-        _collect_some(
-            keys, x, postings.starts, postings.sketches, postings.values, slots, firsts.copy(), xs, ys
-        )
-        samples = (slice(first, end) for first, end in zip(firsts.tolist(), ends.tolist(), strict=True))
-        correlations[doubtful] = [_two_pass(xs[sample], ys[sample]) for sample in samples]
-    return sizes, correlations
+Scores = tuple[Places, Floats, Floats]
 
 
-def _near_zero(x: Floats) -> Floats:
+def pearson_of_all(hashes: npt.NDArray[np.uint64], x: Floats, blocks: Blocks) -> Scores:
+    """Return the sketches that share a key with the query, how many, and Pearson's r (NaN: undefined)."""
+    scores: Scores = _score(tuple(blocks), hashes, np.array(x), None)
+    return scores
+
+
+def spearman_of_all(hashes: npt.NDArray[np.uint64], x: Floats, blocks: Blocks) -> Scores:
+    """Return the sketches that share a key with the query, how many, and Spearman's rank correlation."""
+    scores: Scores = _score(tuple(blocks), hashes, np.array(x), True)
+    return scores
+
+
+@_compiled
+def _near_zero(x: Any) -> Any:
     """Bring a query's values near 0 and 1, where sums of squares lose the fewest digits."""
-    if not x.size:
-        return x
-    scaled = np.ldexp(x, -np.frexp(np.abs(x).max())[1])
-    centred: Floats = scaled - scaled.mean()
-    return centred
-
-
-def _two_pass(x: Floats, y: Floats) -> float:
-    constant = x.min() == x.max() or y.min() == y.max()  # the usual case, and told at once
-    return float("nan") if constant else pearson(x, y)
-
-
-@_vectorised
-@_compiled
-def _add_postings(keys: Any, x: Any, starts: Any, sketches: Any, values: Any, sums: Any) -> None:
-    for i in range(keys.size):
-        xi = x[i]
-        square = xi * xi
-        for place in range(unsigned(starts[keys[i]]), unsigned(starts[keys[i] + 1])):
-            at = unsigned(sketches[place]) * unsigned(LANES)
-            y = values[place]
-            # Loads first, stores last: only so are they seen to be one vector each.
-            n, sx, sxx, unused = (
-                sums[at],
-                sums[at + unsigned(1)],
-                sums[at + unsigned(2)],
-                sums[at + unsigned(3)],
-            )
-            sy, syy, sxy = sums[at + unsigned(4)], sums[at + unsigned(5)], sums[at + unsigned(6)]
-            spare = sums[at + unsigned(7)]
-            sums[at] = n + 1.0
-            sums[at + unsigned(1)] = sx + xi
-            sums[at + unsigned(2)] = sxx + square
-            sums[at + unsigned(3)] = unused + 0.0
-            sums[at + unsigned(4)] = sy + y * 1.0
-            sums[at + unsigned(5)] = syy + y * y
-            sums[at + unsigned(6)] = sxy + y * xi
-            sums[at + unsigned(7)] = spare + y * 0.0
+    largest = 0.0
+    for value in x:
+        largest = max(largest, abs(value))
+    exponent = math.frexp(largest)[1]
+    near = np.empty(x.size)
+    total = 0.0
+    for i in range(x.size):
+        near[i] = math.ldexp(x[i], -exponent)
+        total += near[i]
+    for i in range(x.size):
+        near[i] -= total / x.size
+    return near
 
 
 @_compiled
-def _correlations(sums: Any) -> Any:
-    count = sums.size // LANES
-    sizes = np.empty(count)
-    correlations = np.full(count, np.nan)
-    for sketch in range(count):
-        n, sx, sxx, _, sy, syy, sxy, _ = sums[sketch * LANES : (sketch + 1) * LANES]
-        sizes[sketch] = n
-        if n < 3:
-            continue
-        x_spread = n * sxx - sx * sx
-        y_spread = n * syy - sy * sy
-        if not (x_spread > LOST_DIGITS * n * sxx and y_spread > max(LOST_DIGITS * n * syy, SMALLEST_SQUARES)):
-            correlations[sketch] = np.inf
-            continue
-        r = (n * sxy - sx * sy) / np.sqrt(x_spread) / np.sqrt(y_spread)
-        correlations[sketch] = min(1.0, max(-1.0, r))
-    return sizes, correlations
+def _count_up_to(last: Any, ascending: Any) -> Any:
+    low, high = 0, ascending.size
+    while low < high:
+        middle = (low + high) // 2
+        if ascending[middle] > last:
+            high = middle
+        else:
+            low = middle + 1
+    return low
 
 
-def spearman_of_all(keys: Places, x: Floats, postings: Postings, sketch_count: int) -> tuple[Floats, Floats]:
-    """Return, for every sketch, its joined sample's size and Spearman's rank correlation (NaN: undefined)."""
-    ascending = np.argsort(x, kind="stable")
-    # Visiting keys by ascending x leaves every sample sorted by x: only y is left to sort.
-    sizes = np.zeros(sketch_count, dtype=np.int64)
-    _count_postings(keys, postings.starts, postings.sketches, sizes)
-    ends = np.cumsum(sizes)
-    xs, ys = np.empty(int(sizes.sum())), np.empty(int(sizes.sum()))
-    _collect(
-        keys[ascending],
-        x[ascending],
-        postings.starts,
-        postings.sketches,
-        postings.values,
-        ends - sizes,
-        xs,
-        ys,
-    )
-    return sizes.astype(np.float64), _rank_correlations(ends - sizes, ends, xs, ys)
-
-
-@_compiled
-def _count_postings(keys: Any, starts: Any, sketches: Any, sizes: Any) -> None:
-    for i in range(keys.size):
-        for place in range(starts[keys[i]], starts[keys[i] + 1]):
-            sizes[sketches[place]] += 1
+@_adding_in_any_order
+def _pearson(members: Any, values: Any, near_x_of_key: Any, x_of_key: Any) -> Any:
+    if not members.size:
+        return 0, np.nan
+    first = values[0]  # nearly as good as the mean against cancellation, and known beforehand
+    n = 0
+    sx = sxx = sy = syy = sxy = 0.0
+    for place in range(members.size):
+        x = near_x_of_key[unsigned(members[place])]
+        y = values[place] - first
+        held = not np.isnan(x)
+        x = x if held else 0.0
+        y = y if held else 0.0
+        n += 1 if held else 0
+        sx += x
+        sxx += x * x
+        sy += y
+        syy += y * y
+        sxy += x * y
+    if n < SMALLEST_SAMPLE:
+        return n, np.nan
+    x_spread = n * sxx - sx * sx
+    y_spread = n * syy - sy * sy
+    exact = x_spread > LOST_DIGITS * n * sxx and y_spread > LOST_DIGITS * n * syy
+    if exact and SMALLEST_SQUARES < y_spread < np.inf:
+        return n, min(1.0, max(-1.0, (n * sxy - sx * sy) / np.sqrt(x_spread) / np.sqrt(y_spread)))
+    return n, _careful_pearson(members, values, x_of_key)
 
 
 @_compiled
-def _collect(keys: Any, x: Any, starts: Any, sketches: Any, values: Any, free: Any, xs: Any, ys: Any) -> None:
-    for i in range(keys.size):
-        for place in range(starts[keys[i]], starts[keys[i] + 1]):
-            sketch = sketches[place]
-            xs[free[sketch]] = x[i]
-            ys[free[sketch]] = values[place]
-            free[sketch] += 1
+def _careful_pearson(members: Any, values: Any, x_of_key: Any) -> Any:
+    x, y = _sample(members, values, x_of_key)
+    if not (_standardise(x) and _standardise(y)):
+        return np.nan
+    r = 0.0
+    for i in range(x.size):
+        r += x[i] * y[i]
+    return min(1.0, max(-1.0, r))
 
 
 @_compiled
-def _collect_some(
-    keys: Any, x: Any, starts: Any, sketches: Any, values: Any, slots: Any, free: Any, xs: Any, ys: Any
-) -> None:
-    for i in range(keys.size):
-        for place in range(starts[keys[i]], starts[keys[i] + 1]):
-            slot = slots[sketches[place]]
-            if slot >= 0:
-                xs[free[slot]] = x[i]
-                ys[free[slot]] = values[place]
-                free[slot] += 1
+def _sample(members: Any, values: Any, x_of_key: Any) -> Any:
+    xs, ys = np.empty(members.size), np.empty(members.size)
+    size = 0
+    for place in range(members.size):
+        x = x_of_key[members[place]]
+        if not np.isnan(x):
+            xs[size], ys[size] = x, values[place]
+            size += 1
+    return xs[:size], ys[:size]
 
 
 @_compiled
-def _rank_correlations(firsts: Any, ends: Any, xs: Any, ys: Any) -> Any:
-    correlations = np.full(firsts.size, np.nan)
-    for sketch in range(firsts.size):
-        first, end = firsts[sketch], ends[sketch]
-        n = end - first
-        if n < 3:
-            continue
-        x_ranks = _average_ranks(xs[first:end], np.arange(n))
-        y = ys[first:end]
-        y_ranks = _average_ranks(y, np.argsort(y))
-        middle = (n + 1) / 2
-        xx = yy = xy = 0.0
-        for i in range(n):
-            xx += (x_ranks[i] - middle) ** 2
-            yy += (y_ranks[i] - middle) ** 2
-            xy += (x_ranks[i] - middle) * (y_ranks[i] - middle)
-        if xx > 0 and yy > 0:
-            correlations[sketch] = min(1.0, max(-1.0, xy / np.sqrt(xx * yy)))
-    return correlations
+def _standardise(values: Any) -> Any:
+    """Centre and scale to length 1 in place, or tell that all are equal."""
+    low = high = values[0]
+    for value in values:
+        low, high = min(low, value), max(high, value)
+    if low == high:
+        return False
+    largest = 2.0 * max(abs(low), abs(high))  # so that no difference overflows
+    middle = 0.0
+    for value in values:
+        middle += value / largest / values.size
+    squares = 0.0
+    for i in range(values.size):
+        values[i] = values[i] / largest - middle
+        squares += values[i] * values[i]
+    for i in range(values.size):
+        values[i] /= np.sqrt(squares)
+    return True
 
 
 @_compiled
-def _average_ranks(values: Any, ascending: Any) -> Any:
+def _spearman(members: Any, values: Any, x_of_key: Any) -> Any:
+    x, y = _sample(members, values, x_of_key)
+    n = x.size
+    if n < SMALLEST_SAMPLE:
+        return n, np.nan
+    x_ranks, y_ranks = _ranks(x), _ranks(y)
+    middle = (n + 1) / 2
+    xx = yy = xy = 0.0
+    for i in range(n):
+        xx += (x_ranks[i] - middle) ** 2
+        yy += (y_ranks[i] - middle) ** 2
+        xy += (x_ranks[i] - middle) * (y_ranks[i] - middle)
+    if xx > 0 and yy > 0:
+        return n, min(1.0, max(-1.0, xy / np.sqrt(xx * yy)))
+    return n, np.nan
+
+
+@_compiled
+def _ranks(values: Any) -> Any:
+    ascending = np.argsort(values)
     ranks = np.empty(values.size)
     start = 0
     while start < values.size:
@@ -226,20 +205,100 @@ def _average_ranks(values: Any, ascending: Any) -> Any:
 
 
 @_compiled
-def find_postings(keys: Any, sketch: Any, starts: Any, sketches: Any) -> Any:
-    """Return where a sketch's posting lies among those of each key, or -1 where it has none."""
-    found = np.full(keys.size, -1, dtype=np.int64)
-    for i in range(keys.size):
-        low, high = starts[keys[i]], starts[keys[i] + 1]
-        while low < high:
-            middle = (low + high) // 2
-            if sketches[middle] < sketch:
-                low = middle + 1
-            else:
-                high = middle
-        if low < starts[keys[i] + 1] and sketches[low] == sketch:
-            found[i] = low
+def _score(blocks: Any, wanted: Any, x: Any, ranks: Any) -> Any:
+    hashes, posting_starts, posting_blocks, posting_entries, widest, set_starts, sets = blocks[:7]
+    set_sizes, member_starts, members, sketch_starts, value_starts, values = blocks[7:]
+    keys = _find(wanted, hashes)
+    starts, entries, places = _by_block(keys, posting_starts, posting_blocks, posting_entries, set_starts)
+    room = _count_sketches(starts, set_starts, sets, sketch_starts)
+    sketches, sizes, correlations = np.empty(room, np.int64), np.empty(room), np.empty(room)
+    found = 0
+    near_x = _near_zero(x)
+    # By place in a dictionary; NaN: the query does not hold the key.
+    x_of_key, near_x_of_key = np.full(widest, np.nan), np.full(widest, np.nan)
+    for block in range(starts.size - 1):
+        first, end = starts[block], starts[block + 1]
+        if first == end:
+            continue
+        for i in range(first, end):
+            x_of_key[entries[i]], near_x_of_key[entries[i]] = x[places[i]], near_x[places[i]]
+        for key_set in sets[set_starts[block] : set_starts[block + 1]]:
+            start = member_starts[key_set]
+            own = members[start : start + set_sizes[key_set]]
+            # Keys ascend in h_u: past the last that the query holds there is nothing to find.
+            own = own[: _count_up_to(entries[end - 1], own)]
+            for sketch in range(sketch_starts[key_set], sketch_starts[key_set + 1]):
+                start = value_starts[sketch]
+                y = values[start : start + own.size]
+                if ranks is None:  # settled while compiling: only one of the two is compiled
+                    size, r = _pearson(own, y, near_x_of_key, x_of_key)
+                else:
+                    size, r = _spearman(own, y, x_of_key)
+                if size:
+                    sketches[found], sizes[found], correlations[found] = sketch, size, r
+                    found += 1
+        for i in range(first, end):
+            x_of_key[entries[i]] = near_x_of_key[entries[i]] = np.nan
+    return sketches[:found], sizes[:found], correlations[:found]
+
+
+@_compiled
+def _find(wanted: Any, hashes: Any) -> Any:
+    """Return where each hash lies among sorted ones, or -1: hashes are spread evenly, so its value tells."""
+    last = hashes.size - 1
+    if last < 0:
+        return np.full(wanted.size, -1)
+    found = np.zeros(wanted.size, np.int64)
+    per_step = max(float(hashes[last]), 1.0) / max(last, 1)
+    for _ in range(4):  # each leaves the square root of the distance
+        # All keys a step at a time, so that their waits for memory overlap.
+        for i in range(wanted.size):
+            step = int((float(wanted[i]) - float(hashes[unsigned(found[i])])) / per_step)
+            found[i] = min(last, max(0, found[i] + step))
+    for i in range(wanted.size):
+        place = found[i]
+        while place < last and hashes[place] < wanted[i]:
+            place += 1
+        while place > 0 and hashes[place] > wanted[i]:
+            place -= 1
+        found[i] = place if hashes[place] == wanted[i] else -1
     return found
+
+
+@_compiled
+def _by_block(keys: Any, posting_starts: Any, blocks: Any, entries: Any, set_starts: Any) -> Any:
+    """Sort the postings of the keys by block: the place in its dictionary, and the place in the query."""
+    starts, ends = np.zeros(keys.size, np.int64), np.zeros(keys.size, np.int64)
+    for i in range(keys.size):
+        if keys[i] >= 0:
+            starts[i], ends[i] = posting_starts[keys[i]], posting_starts[keys[i] + 1]
+    block_ends = np.zeros(set_starts.size, np.int64)
+    for i in range(keys.size):
+        for posting in range(unsigned(starts[i]), unsigned(ends[i])):
+            block_ends[unsigned(blocks[posting])] += 1
+    total = 0
+    for block in range(block_ends.size):
+        total += block_ends[block]
+        block_ends[block] = total - block_ends[block]
+    block_starts = block_ends.copy()
+    sorted_entries, places = np.empty(total, np.int32), np.empty(total, np.int32)
+    for i in range(keys.size):
+        for posting in range(unsigned(starts[i]), unsigned(ends[i])):
+            holder = unsigned(blocks[posting])
+            at = unsigned(block_ends[holder])
+            sorted_entries[at], places[at] = entries[posting], i
+            block_ends[holder] += 1
+    return block_starts, sorted_entries, places
+
+
+@_compiled
+def _count_sketches(starts: Any, set_starts: Any, sets: Any, sketch_starts: Any) -> Any:
+    count = 0
+    for block in range(starts.size - 1):
+        if starts[block] < starts[block + 1]:
+            for key_set in sets[set_starts[block] : set_starts[block + 1]]:
+                count += sketch_starts[key_set + 1] - sketch_starts[key_set]
+    return count
 
 
 ALL_AT_ONCE = {"pearson": pearson_of_all, "spearman": spearman_of_all}

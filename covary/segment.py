@@ -1,6 +1,11 @@
-"""Finished sketches to a segment: inverted from key hash to the sketches that hold it; segments to one."""
+"""Finished sketches to a segment, inverted from key hash to blocks of key sets; segments to one.
 
-from collections.abc import Sequence
+Key sets that begin with the same key are mostly of one key domain. They make up a block, with a dictionary
+of the keys they hold: a query looks its keys up once for all of them, and each key set names its own by their
+places in that small dictionary. Keys stand there in h_u order, so those of a key set ascend.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from covary.aggregate import Floats
-from covary.hashing import Hashes
+from covary.hashing import Hashes, HashScheme, smallest_first
 from covary.sketches import Counts, Sketch
 from covary.store import Segment
 
+Places = npt.NDArray[np.int64]
 COLUMN_NOTE = pl.Struct({"name": pl.String, "kind": pl.String, "role": pl.String, "reason": pl.String})
 TABLES = pl.Schema(
     {
@@ -40,7 +45,8 @@ SKETCHES = pl.Schema(
         "maximum": pl.Float64,
     }
 )
-KEY_SETS = pl.Schema({"start": pl.UInt64, "size": pl.UInt32, "complete": pl.Boolean, "reach": pl.Float64})
+KEY_SETS = pl.Schema({"size": pl.UInt32, "block": pl.UInt32, "complete": pl.Boolean, "reach": pl.Float64})
+LARGEST_BLOCK = 64  # key sets
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +79,11 @@ class _KeySet:
     hashes: Hashes
     sketches: list[Sketch]
 
+    @property
+    def scheme(self) -> HashScheme:
+        """How its keys were hashed."""
+        return self.sketches[0].config.scheme
+
 
 def build_segment(tables: Sequence[tuple[TableRecord, Sequence[Sketch]]]) -> Segment:
     """Turn finished tables into one segment."""
@@ -82,11 +93,12 @@ def build_segment(tables: Sequence[tuple[TableRecord, Sequence[Sketch]]]) -> Seg
         shared = _share_key_sets(sketches)
         key_sets += shared
         table_of += [number] * len(shared)
+    blocks = _blocks(key_sets)
     return Segment(
         tables=_table_frame([record for record, _ in tables]),
         sketches=_sketch_frame(key_sets, table_of),
-        key_sets=_key_set_frame(key_sets),
-        arrays=_invert(key_sets),
+        key_sets=_key_set_frame(key_sets, blocks),
+        arrays=_arrays(key_sets, blocks),
     )
 
 
@@ -124,13 +136,12 @@ def _sketch_frame(key_sets: Sequence[_KeySet], table_of: Sequence[int]) -> pl.Da
     return pl.DataFrame({**columns, **counts}, schema=SKETCHES)
 
 
-def _key_set_frame(key_sets: Sequence[_KeySet]) -> pl.DataFrame:
-    sizes = np.array([key_set.hashes.size for key_set in key_sets], dtype=np.uint64)
+def _key_set_frame(key_sets: Sequence[_KeySet], blocks: Places) -> pl.DataFrame:
     one_each = [key_set.sketches[0] for key_set in key_sets]
     return pl.DataFrame(
         {
-            "start": np.cumsum(sizes) - sizes,
-            "size": sizes,
+            "size": [sketch.size for sketch in one_each],
+            "block": blocks,
             "complete": [sketch.complete for sketch in one_each],
             "reach": [sketch.reach for sketch in one_each],
         },
@@ -143,60 +154,74 @@ def stored_hashes(hashes: Hashes) -> npt.NDArray[np.uint64]:
     return hashes.view(f"u{hashes.itemsize}").astype(np.uint64)
 
 
-def _invert(key_sets: Sequence[_KeySet]) -> dict[str, npt.NDArray[Any]]:
-    sizes = np.array([key_set.hashes.size for key_set in key_sets], dtype=np.int64)
-    widths = np.array([len(key_set.sketches) for key_set in key_sets], dtype=np.int64)
-    hashes = _concatenate([stored_hashes(key_set.hashes) for key_set in key_sets], np.uint64)
-    by_hash = np.argsort(hashes, kind="stable")
-    ordered = hashes[by_hash]
-    first = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]])[: ordered.size])
-    members = np.empty(hashes.size, dtype=np.uint32)
-    members[by_hash] = np.repeat(np.arange(first.size), np.diff(first, append=hashes.size))
-    width_of_row = np.repeat(widths, sizes)
-    key_set = np.repeat(np.arange(len(key_sets)), sizes)[by_hash]
-    starts = _before(widths[key_set])
-    sketch, value = _postings(
-        starts,
-        widths[key_set],
-        _before(widths)[key_set],
-        _before(width_of_row)[by_hash],
-        _concatenate([_rows_of_values(key_set) for key_set in key_sets], np.float64),
-    )
+def _blocks(key_sets: Sequence[_KeySet]) -> Places:
+    """Number the block of each key set: those that begin with the same key share one until it is full."""
+    first_keys = np.array([key_set.hashes[0] for key_set in key_sets])
+    by_key = np.argsort(first_keys, kind="stable")
+    new_key = _changes(first_keys[by_key])
+    places = np.arange(len(key_sets))
+    within = places - np.maximum.accumulate(np.where(new_key, places, 0))
+    blocks = np.empty(len(key_sets), dtype=np.int64)
+    blocks[by_key] = np.cumsum(within % LARGEST_BLOCK == 0) - 1
+    return blocks
+
+
+def _arrays(key_sets: Sequence[_KeySet], blocks: Places) -> dict[str, npt.NDArray[Any]]:
+    """Lay out the key sets block after block."""
+    ordered = [key_sets[number] for number in np.argsort(blocks, kind="stable")]
+    sizes = [key_set.hashes.size for key_set in ordered]
+    hashes = _concatenate([key_set.hashes for key_set in ordered], np.uint64)
+    block = np.repeat(np.sort(blocks), sizes)
+    in_order = smallest_first(hashes, key_sets[0].scheme.order(hashes)) if key_sets else np.arange(0)
+    in_order = in_order[np.argsort(block[in_order], kind="stable")]  # by block, and by h_u within it
+    new_entry = _changes(hashes[in_order]) | _changes(block)
+    starts = starts_of(np.bincount(block[new_entry]))
+    members = np.empty(hashes.size, dtype=np.int64)
+    members[in_order] = np.cumsum(new_entry) - 1 - starts[block]
+    keys, dictionary = np.unique(stored_hashes(hashes[in_order[new_entry]]), return_inverse=True)
     return {
-        "members.place": members,
-        "keys.hash": ordered[first],
-        "starts.start": np.append(starts[first], np.int64(sketch.size)),
-        "postings.sketch": sketch,
-        "postings.value": value,
+        "members.entry": _as_entries(members, starts),
+        "values.value": _concatenate(
+            [sketch.values for key_set in ordered for sketch in key_set.sketches], np.float64
+        ),
+        **_dictionaries(keys, dictionary, starts),
     }
 
 
-def _postings(
-    starts: npt.NDArray[np.int64],
-    widths: npt.NDArray[np.int64],
-    first_sketches: npt.NDArray[np.int64],
-    rows: npt.NDArray[np.int64],
-    values: Floats,
-) -> tuple[npt.NDArray[np.uint32], Floats]:
-    """Write out every row of every key set: one posting for each sketch that shares the set."""
-    sketch = np.empty(int(widths.sum()), dtype=np.uint32)
-    value = np.empty(sketch.size)
-    for width in np.unique(widths):
-        alike = np.flatnonzero(widths == width)
-        across = np.arange(width)
-        target = starts[alike, None] + across
-        sketch[target] = first_sketches[alike, None] + across
-        value[target] = values[rows[alike, None] + across]
-    return sketch, value
+def _dictionaries(
+    keys: npt.NDArray[np.uint64], dictionary: Places, starts: Places
+) -> dict[str, npt.NDArray[Any]]:
+    """Lay out the keys, each block's dictionary of them, and for each key where it is held."""
+    by_key = np.argsort(dictionary, kind="stable")
+    block = np.repeat(np.arange(starts.size - 1, dtype=np.uint32), np.diff(starts))
+    return {
+        "keys.hash": keys,
+        "starts.start": starts_of(np.bincount(dictionary, minlength=keys.size)),
+        "postings.block": block[by_key],
+        "postings.entry": _as_entries(np.arange(dictionary.size) - starts[block], starts)[by_key],
+        "blocks.start": starts,
+        "dictionary.place": dictionary.astype(np.uint32),
+    }
 
 
-def _before(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def _as_entries(places: Places, starts: Places) -> npt.NDArray[Any]:
+    """Write places in dictionaries in as few bytes as the largest dictionary allows."""
+    return places.astype(np.uint16 if np.diff(starts).max(initial=0) <= 1 << 16 else np.uint32)
+
+
+def _changes(ordered: npt.NDArray[Any]) -> npt.NDArray[np.bool]:
+    """Mark the first of each run of equal items."""
+    return np.concatenate([[True], ordered[1:] != ordered[:-1]])[: ordered.size]
+
+
+def starts_of(counts: npt.NDArray[Any]) -> Places:
+    """Return where each item starts when so many of each lie one after the other, and where the last ends."""
+    return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+
+
+def _before(counts: Places) -> Places:
     """Return, for each place, the sum of all counts before it."""
     return np.cumsum(counts) - counts
-
-
-def _rows_of_values(key_set: _KeySet) -> Floats:
-    return np.stack([sketch.values for sketch in key_set.sketches], axis=1).ravel()
 
 
 def _concatenate(arrays: Sequence[npt.NDArray[Any]], kind: Any) -> npt.NDArray[Any]:
@@ -207,53 +232,34 @@ def fold_segments(segments: Sequence[Segment]) -> Segment:
     """Fold several segments into one, with the same answers."""
     if len(segments) == 1:
         return segments[0]
-    tables_before, sketches_before, key_sets_before, members_before = (
+    tables, key_sets, blocks = (
         _before(np.array(counts)).tolist()
         for counts in zip(*(_heights(segment) for segment in segments), strict=True)
     )
     return Segment(
         tables=pl.concat([segment.tables for segment in segments]),
         sketches=pl.concat(
-            segment.sketches.with_columns(pl.col("table") + tables, pl.col("key_set") + key_sets)
-            for segment, tables, key_sets in zip(segments, tables_before, key_sets_before, strict=True)
+            segment.sketches.with_columns(pl.col("table") + table, pl.col("key_set") + key_set)
+            for segment, table, key_set in zip(segments, tables, key_sets, strict=True)
         ).cast(SKETCHES),
         key_sets=pl.concat(
-            segment.key_sets.with_columns(pl.col("start") + members)
-            for segment, members in zip(segments, members_before, strict=True)
+            segment.key_sets.with_columns(pl.col("block") + block)
+            for segment, block in zip(segments, blocks, strict=True)
         ).cast(KEY_SETS),
-        arrays=_fold_arrays([segment.arrays for segment in segments], sketches_before),
+        arrays=_fold_arrays([segment.arrays for segment in segments]),
     )
 
 
-def _heights(segment: Segment) -> tuple[int, int, int, int]:
-    frames = (segment.tables, segment.sketches, segment.key_sets)
-    tables, sketches, key_sets = (frame.height for frame in frames)
-    return tables, sketches, key_sets, segment.arrays["members.place"].size
+def _heights(segment: Segment) -> tuple[int, int, int]:
+    return segment.tables.height, segment.key_sets.height, segment.arrays["blocks.start"].size - 1
 
 
-def _fold_arrays(parts: Sequence[Any], sketches_before: Sequence[int]) -> dict[str, npt.NDArray[Any]]:
+def _fold_arrays(parts: Sequence[Mapping[str, npt.NDArray[Any]]]) -> dict[str, npt.NDArray[Any]]:
     keys = np.unique(np.concatenate([part["keys.hash"] for part in parts]))
-    places = [np.searchsorted(keys, part["keys.hash"]) for part in parts]
-    lengths = [np.diff(part["starts.start"]) for part in parts]
-    total = np.zeros(keys.size, dtype=np.int64)
-    for place, length in zip(places, lengths, strict=True):
-        total[place] += length
-    starts = np.cumsum(total) - total
-    sketch = np.empty(int(total.sum()), dtype=np.uint32)
-    value = np.empty(sketch.size)
-    free = starts.copy()
-    for part, place, length, before in zip(parts, places, lengths, sketches_before, strict=True):
-        old = np.cumsum(length) - length
-        target = np.repeat(free[place] - old, length) + np.arange(int(length.sum()))
-        sketch[target] = part["postings.sketch"] + np.uint32(before)
-        value[target] = part["postings.value"]
-        free[place] += length
+    dictionary = [np.searchsorted(keys, part["keys.hash"])[part["dictionary.place"]] for part in parts]
+    sizes = np.concatenate([np.diff(part["blocks.start"]) for part in parts])
     return {
-        "members.place": np.concatenate(
-            [place[part["members.place"]] for part, place in zip(parts, places, strict=True)]
-        ).astype(np.uint32),
-        "keys.hash": keys,
-        "starts.start": np.append(starts, np.int64(total.sum())),
-        "postings.sketch": sketch,
-        "postings.value": value,
+        "members.entry": np.concatenate([part["members.entry"] for part in parts]),
+        "values.value": np.concatenate([part["values.value"] for part in parts]),
+        **_dictionaries(keys, np.concatenate(dictionary), starts_of(sizes)),
     }

@@ -6,10 +6,13 @@ INDEX/
     tables.parquet         one row per table: where it came from, its rows and columns, or why it was skipped
     sketches.parquet       one row per ⟨key, number, aggregate⟩
     key_sets.parquet       one row per distinct key set, shared by the sketches that have it
-    members.arrow          the keys of each key set in h_u order, as places in keys.arrow
+    members.arrow          the keys of each key set in h_u order, as places in the dictionary of its block
+    values.arrow           the numbers of each sketch, in the order of its keys
+    dictionary.arrow       the keys of each block of key sets, as places in keys.arrow
+    blocks.arrow           where the dictionary of each block starts, and where the last ends
     keys.arrow             every distinct key hash, sorted
+    postings.arrow         for each key, the blocks that hold it and its places in their dictionaries
     starts.arrow           where the postings of each key start, and where the last end
-    postings.arrow         for each key, the sketches that hold it and their values
 """
 
 import errno
@@ -34,11 +37,19 @@ import xxhash
 from covary.errors import CannotWrite, CovaryError, DamagedIndex, NotAnIndex, UnsupportedFormat
 from covary.sketches import SketchConfig
 
-FORMAT = 1
+FORMAT = 2
 MANIFEST = "manifest.json"
 SEGMENTS = "segments"
 SCRATCH = ".building-"
-ARRAYS = {"members": ("place",), "keys": ("hash",), "starts": ("start",), "postings": ("sketch", "value")}
+ARRAYS = {
+    "members": ("entry",),
+    "values": ("value",),
+    "dictionary": ("place",),
+    "blocks": ("start",),
+    "keys": ("hash",),
+    "postings": ("block", "entry"),
+    "starts": ("start",),
+}
 FRAMES = ("tables", "sketches", "key_sets")
 
 
@@ -49,12 +60,12 @@ class Segment:
     tables: pl.DataFrame
     sketches: pl.DataFrame
     key_sets: pl.DataFrame
-    arrays: Mapping[str, npt.NDArray[Any]]  # "keys.hash", "starts.start", "postings.sketch", ...
+    arrays: Mapping[str, npt.NDArray[Any]]  # "keys.hash", "values.value", ...
 
     @property
-    def postings(self) -> int:
+    def entries(self) -> int:
         """How many ⟨key, value⟩ entries the segment holds."""
-        return int(self.arrays["postings.sketch"].size)
+        return int(self.arrays["values.value"].size)
 
 
 @dataclass(frozen=True, slots=True)
