@@ -2,52 +2,21 @@
 
 import argparse
 import os
-from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 from benchmarks.measure import Result
+from benchmarks.suites import SUITES, run
 
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
 START, END = "<!-- results -->", "<!-- end of results -->"
 
 
-def _kernel() -> list[Result]:
-    from benchmarks.kernel import sketch_against_group_by
-
-    return [sketch_against_group_by()]
-
-
-def _pipeline() -> list[Result]:
-    from benchmarks.pipeline import parquet_against_scan
-
-    return [parquet_against_scan()]
-
-
-def _files() -> list[Result]:
-    from benchmarks.pipeline import small_files_against_reading
-
-    return [small_files_against_reading()]
-
-
-def _queries() -> list[Result]:
-    from benchmarks.queries import queries_and_size
-
-    return queries_and_size()
-
-
-def _memory() -> list[Result]:
-    from benchmarks.memory import memory_of_large_table
-
-    return [memory_of_large_table()]
-
-
-SUITES: dict[str, Callable[[], list[Result]]] = {
-    "kernel": _kernel,
-    "pipeline": _pipeline,
-    "files": _files,
-    "queries": _queries,
-    "memory": _memory,
-}
+def _in_a_process_of_its_own(name: str) -> list[Result]:
+    """Run a suite so that none finds the memory, or the Spark session, of another."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
+        return process.submit(run, name).result()
 
 
 def as_markdown(results: list[Result]) -> str:
@@ -67,7 +36,7 @@ def main() -> None:
     chosen = parser.parse_args()
     results: list[Result] = []
     for name in chosen.names or SUITES:
-        for result in SUITES[name]():
+        for result in _in_a_process_of_its_own(name):
             results.append(result)
             mark = "reached" if result.reached else "MISSED"
             print(

@@ -39,7 +39,11 @@ def fold_rows(values: Floats, keys: Grouped, rows: npt.NDArray[np.int64], needed
     """
     present = ~np.isnan(values)
     cells = keys.groups + keys.count * np.arange(values.shape[0])[:, None]
-    states: States = {"count": _add_up(present, cells, keys)}
+    if present.all():  # every column counts the same
+        alike = np.bincount(keys.groups, minlength=keys.count)
+        states: States = {"count": np.broadcast_to(alike, (values.shape[0], keys.count))}
+    else:
+        states = {"count": _add_up(present, cells, keys)}
     if "sum" in needed:
         for place, digits in _split_into_limbs(np.where(present, values, 0.0)):
             states[f"{LIMB}{place}"] = _add_up(digits, cells, keys)
@@ -66,7 +70,7 @@ def _split_into_limbs(values: Floats) -> Iterator[tuple[int, Floats]]:
         place -= 1
 
 
-def _times_power_of_two(numbers: Floats, exponent: int) -> Floats:
+def _times_power_of_two(numbers: npt.NDArray[Any], exponent: int) -> Floats:
     near = abs(exponent) < FAR_EXPONENT
     return numbers * 2.0**exponent if near else np.ldexp(numbers, exponent)
 
@@ -133,29 +137,30 @@ def _exact_sum(states: States, scale: int = 0) -> Floats:
     """Add the limbs up, times 2^scale."""
     limbs = {int(name.removeprefix(LIMB)): state for name, state in states.items() if name.startswith(LIMB)}
     highest = max(limbs)
-    terms: list[Floats] = []
-    carry = np.zeros_like(limbs[highest])
     half = 1 << (LIMB_BITS - 1)
+    terms: list[Floats] = []
+    carry: Any = 0  # then an array
     for place in range(min(limbs), highest + 1):
         # Carrying to the nearest gives every sum the same digits, however its terms were split.
         digits = limbs.get(place, 0) + carry
         carry = (digits + half) >> LIMB_BITS
-        terms.append(_term(digits - (carry << LIMB_BITS), place, scale))
-    terms.append(_term(carry, highest + 1, scale))
+        digits = digits - (carry << LIMB_BITS)
+        terms.append(_times_power_of_two(digits, LIMB_BITS * place + scale))
+    if np.any(carry):
+        terms.append(_times_power_of_two(carry, LIMB_BITS * (highest + 1) + scale))
     return _add_from_the_top(terms[::-1])
 
 
-def _term(digits: npt.NDArray[np.int64], place: int, scale: int) -> Floats:
-    return _times_power_of_two(digits.astype(np.float64), LIMB_BITS * place + scale)
-
-
 def _add_from_the_top(terms: Sequence[Floats]) -> Floats:
-    """Add numbers of falling size; what each addition rounds off is kept and added last."""
+    """Add limbs of falling size; what each addition rounds off is kept and added last.
+
+    A limb is at most half of what the one above counts in, so a sum so far is 0 or larger than the next
+    limb: what adding that rounds off is then found exactly by subtracting.
+    """
     total, rounded_off = terms[0], np.zeros_like(terms[0])
     for term in terms[1:]:
         larger = total + term
-        added = larger - total
-        rounded_off = rounded_off + ((total - (larger - added)) + (term - added))
+        rounded_off += term - (larger - total)
         total = larger
     return total + rounded_off
 

@@ -13,7 +13,7 @@ import polars as pl
 
 from covary.errors import CannotWrite, NoSuchColumn, NoTables
 from covary.index import compile_ahead
-from covary.query import Index, open_index
+from covary.query import Index
 from covary.segment import TableRecord, build_segment, fold_segments
 from covary.sketches import DEFAULT_SIZE, SketchConfig
 from covary.sources import find_tables, shown
@@ -27,7 +27,7 @@ from covary.store import (
     commit,
     open_segment,
     stored_segment,
-    write_segment,
+    write_files,
 )
 from covary.tasks import PARTS, PROGRESS, Settings, plan
 
@@ -107,7 +107,7 @@ def build_index(
             *(TableRecord(shown(s.path), shown(s.path), problem=s.reason) for s in skipped),
         ]
         commit(folder, _gather(folder, todo.segments, left_out, settings), scratch)
-    return open_index(folder)
+    return Index.open(folder, check=False)
 
 
 def _gather(
@@ -116,22 +116,22 @@ def _gather(
     """Make the tasks' segments, in plan order, those of the index; fold them where they are many."""
     scratch = Path(settings.scratch)
     if left_out:
-        write_segment(build_segment([(record, []) for record in left_out]), scratch / PARTS / "left out")
+        write_files(build_segment([(record, []) for record in left_out]), scratch / PARTS / "left out")
         names = [*names, "left out"]
     parts = [scratch / PARTS / name for name in names]
     _require_all(parts, folder)
     segments = [open_segment(part) for part in parts]
     _refuse_emptiness(segments, settings)
     first = _next_number(folder)
-    stored = []
+    places = []
     for number, together in enumerate(_fold_plan([segment.entries for segment in segments])):
-        place = scratch / f"{first + number:06}"
+        places.append(scratch / f"{first + number:06}")
         if len(together) == 1:
-            parts[together[0]].rename(place)
-            stored.append(stored_segment(place))
+            parts[together[0]].rename(places[-1])
         else:
-            stored.append(write_segment(fold_segments([segments[one] for one in together]), place))
-    return Manifest(settings.config, tuple(stored))
+            write_files(fold_segments([segments[one] for one in together]), places[-1])
+    with ThreadPoolExecutor() as checksumming:
+        return Manifest(settings.config, tuple(checksumming.map(stored_segment, places)))
 
 
 def _require_all(parts: Sequence[Path], folder: Path) -> None:

@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import polars as pl
 
+from covary.aggregate import Floats
 from covary.columnfacts import Facts, facts_of_numbers, facts_of_text
 from covary.errors import UnusableColumn
 from covary.identifiers import CALENDAR, why_identifier
@@ -36,6 +37,8 @@ class ColumnProfile:
     is_key: bool
     is_number: bool
     reason: str
+    # The numbers of the rows looked at, where each has one: they need not be read from text again.
+    values: Floats | None = field(default=None, compare=False, repr=False)
 
 
 def profile_columns(rows: pl.DataFrame) -> list[ColumnProfile]:
@@ -51,6 +54,16 @@ def profile_columns(rows: pl.DataFrame) -> list[ColumnProfile]:
         _profile(column.name, facts[column.name]) if column.name in facts else _declared(column)
         for column in sample
     ]
+
+
+def with_numbers(rows: pl.DataFrame, profiles: Sequence[ColumnProfile], keys: Sequence[str]) -> pl.DataFrame:
+    """Put the numbers that profiling found in place of the text they were read from."""
+    known = {
+        p.name: pl.Series(p.name, p.values)
+        for p in profiles
+        if p.values is not None and p.values.size == rows.height and p.name not in keys
+    }
+    return pl.DataFrame([known.get(column.name, column) for column in rows.get_columns()])
 
 
 def choose(
@@ -83,11 +96,12 @@ def _profile(name: str, facts: Facts) -> ColumnProfile:
         return ColumnProfile(name, "empty", False, False, "no values")
     if facts.numbers < NUMBER_SHARE * facts.present:
         return _text_profile(name, facts)
+    values = facts.values if facts.numbers == facts.values.size else None
     if facts.whole < facts.numbers:
-        return ColumnProfile(name, "number", False, True, "numbers with a fraction")
+        return ColumnProfile(name, "number", False, True, "numbers with a fraction", values)
     identifies = why_identifier(name, facts)
     if not identifies:
-        return ColumnProfile(name, "integer", False, True, "whole numbers")
+        return ColumnProfile(name, "integer", False, True, "whole numbers", values)
     reason = identifies if facts.varies else f"{identifies}, but one value only"
     return ColumnProfile(name, "date" if identifies == CALENDAR else "integer", facts.varies, False, reason)
 

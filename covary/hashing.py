@@ -15,6 +15,7 @@ Orders = npt.NDArray[Any]
 XXHASH64_SEED = 42  # Spark SQL's own, so that its xxhash64(text) is our identity
 GOLDEN_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio, made odd: a bijection on 64 bits
 GOLDEN_RATIO = 1.618033988749895
+FEW_ROWS = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,17 +41,15 @@ class HashScheme:
     def identify(self, keys: Sequence[pl.Series]) -> "list[HashedKeys]":
         """Hash columns of key text, leaving out the rows without a key."""
         named = pl.DataFrame([text.alias(str(place)) for place, text in enumerate(keys)])
-        # One query for everything: on small tables the number of Polars calls is the cost.
         hashes = [self.expression(pl.col(name)) for name in named.columns]
-        lengths = [pl.col(name).str.len_bytes().alias(f"length {name}") for name in named.columns]
-        found = named.select(*hashes, *lengths)
-        return [self._with_key(found[name], found[f"length {name}"]) for name in named.columns]
+        # Handing columns to other threads costs more than hashing few rows.
+        found = named.select(hashes) if named.height > FEW_ROWS else named.select_seq(hashes)
+        return [self._with_key(text, found[name]) for text, name in zip(keys, named.columns, strict=True)]
 
-    def _with_key(self, hashed: pl.Series, lengths: pl.Series) -> "HashedKeys":
-        length = lengths.fill_null(0).to_numpy() if lengths.null_count() else lengths.to_numpy()
-        if length.size and length.min() > 0:
+    def _with_key(self, text: pl.Series, hashed: pl.Series) -> "HashedKeys":
+        if not (text.null_count() or (text == "").any()):
             return HashedKeys(hashed.to_numpy().view(self.identity_type), None)
-        rows = np.flatnonzero(length)
+        rows = np.flatnonzero((text != "").fill_null(value=False).to_numpy())
         return HashedKeys(hashed.fill_null(0).to_numpy()[rows].view(self.identity_type), rows)
 
     def unit(self, hashes: Hashes) -> npt.NDArray[np.float64]:

@@ -16,7 +16,7 @@ from covary.joins import check_comparable
 from covary.scoring import ALL_AT_ONCE, Blocks
 from covary.segment import TableRecord, build_segment, starts_of, stored_hashes
 from covary.sketches import ColumnPair, Counts, Sketch, SketchConfig
-from covary.store import Manifest, Segment, read_manifest, read_segment, segment_folder
+from covary.store import Manifest, Segment, open_segment, read_manifest, read_segment, segment_folder
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -152,11 +152,14 @@ class StoredSketches:
         self._firsts = np.cumsum([0, *(segment.sketches.height for segment in segments)])
 
     @classmethod
-    def open(cls, path: str | Path) -> Self:
-        """Open an index, checking every file against its checksum."""
+    def open(cls, path: str | Path, *, check: bool = True) -> Self:
+        """Open an index, checking every file against its checksum, unless they were just made."""
         folder = Path(path)
         manifest = read_manifest(folder)
-        segments = [read_segment(segment_folder(folder, stored), stored) for stored in manifest.segments]
+        segments = []
+        for stored in manifest.segments:
+            place = segment_folder(folder, stored)
+            segments.append(read_segment(place, stored) if check else open_segment(place))
         return cls(folder, manifest, [OpenSegment(segment, manifest.config) for segment in segments])
 
     @property

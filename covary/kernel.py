@@ -112,12 +112,12 @@ def _sketch_key(
     places = np.arange(hashes.size) if hashed.rows is None else hashed.rows
     found: dict[int, Partial] = {}
     for limit, chosen in _columns_by_limit(orders, places, columns, config.size).items():
-        near = np.arange(orders.size) if limit is None else np.flatnonzero(orders <= limit)
+        near = slice(None) if limit is None else np.flatnonzero(orders <= limit)
         distinct, grouped = _group(hashes[near], orders[near], config.scheme)
         rows = places[near]
-        states = fold_rows(
-            columns.values[np.array(chosen)[:, None], rows], grouped, rows + first_row, config.states
-        )
+        whole = len(chosen) == len(columns.names) and rows.size == columns.values.shape[1]
+        values = columns.values if whole else columns.values[np.array(chosen)[:, None], rows]
+        states = fold_rows(values, grouped, rows + first_row, config.states)
         for column, (kept, state, complete) in zip(chosen, _cut(distinct, states, config.size), strict=True):
             pair = ColumnPair(table, key, columns.names[column])
             counts = columns.counts_of(column, hashed.rows)

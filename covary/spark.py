@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 DONE = pa.schema(
     [pa.field("task", pa.string()), pa.field("error", pa.int32()), pa.field("message", pa.string())]
 )
+FEW_TASKS = 8
 DONE_SQL = "task string, error int, message string"
 PARTIAL_SQL = (
     "table int, key string, value string, complete boolean, counts string, states binary, rows long, "
@@ -29,7 +30,7 @@ def run_on_spark(plan: Plan, settings: Settings, spark: "SparkSession") -> None:
     """Run all tasks of a plan; their segments are then in the scratch folder."""
     jobs: list[DataFrame] = []
     if plan.groups:
-        numbers = spark.range(0, len(plan.groups), 1, len(plan.groups))
+        numbers = spark.range(0, len(plan.groups), 1, _task_count(len(plan.groups)))
         jobs.append(numbers.mapInArrow(_sketch_groups(plan, settings), DONE_SQL))
     if plan.large:
         chunks = sum(len(table.chunks) for table in plan.large)
@@ -40,6 +41,11 @@ def run_on_spark(plan: Plan, settings: Settings, spark: "SparkSession") -> None:
         for row in job.collect():
             if row.error:
                 raise OSError(row.error, row.message)
+
+
+def _task_count(groups: int) -> int:
+    """Give a Spark task two groups where they are many: a task costs as much as five small tables."""
+    return max(min(groups, FEW_TASKS), -(-groups // 2))
 
 
 def _sketch_groups(

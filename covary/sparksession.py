@@ -17,6 +17,8 @@ from covary.errors import CovaryError, MissingPart
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+# The JVM hands out tasks and Python does the work: optimising the JVM's own code would take a core from it.
+LIGHT_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 JVM_GREETING = re.compile(rb"WARNING: Using incubator modules: .*\n")
 GREETING_BEGUN = re.compile(rb"WARNING: Using[^\n]*\Z")
@@ -78,7 +80,7 @@ def start_session(master: str | None = None, remote: str | None = None) -> "Spar
         "spark.executorEnv.POLARS_MAX_THREADS": "1",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "64",
         "spark.driver.host": "localhost",
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{LOG_SETTINGS}",
+        "spark.driver.extraJavaOptions": f"{LIGHT_JAVA} -Dlog4j2.configurationFile=file:{LOG_SETTINGS}",
     }
     builder = SparkSession.builder.master(master or "local[*]")
     for name, value in settings.items():

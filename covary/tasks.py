@@ -5,17 +5,17 @@ sketched by a task of its own, and another merges the partial sketches. Finished
 the build's scratch folder; what travels between tasks is only partial sketches.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import polars as pl
 import pyarrow as pa
 
-from covary.columns import ColumnProfile, choose, profile_columns
+from covary.columns import ColumnProfile, choose, profile_columns, with_numbers
 from covary.errors import CovaryError, UnreadableTable
 from covary.frames import merge_all, sketch_batches
 from covary.kernel import finish
@@ -130,7 +130,7 @@ def _cut(table: TableSource, settings: Settings) -> LargeTable | None:
     if len(chunks) == 1:
         return None
     sample = sample_rows(table, layout, chunks)
-    profiles = profile_columns(sample)
+    profiles = [replace(profile, values=None) for profile in profile_columns(sample)]
     keys, numbers = choose(profiles, table.name, settings.keys, settings.values)
     dates = tuple(dates_held_as_times(sample))
     large = LargeTable(table, layout, tuple(chunks), tuple(profiles), tuple(keys), tuple(numbers), dates)
@@ -156,12 +156,12 @@ def _record(
 
 def sketch_group(number: int, tables: Sequence[TableSource], settings: Settings) -> None:
     """Read, sketch and finish whole tables, and write them as one segment."""
-    note = _progress_log(settings, f"group-{number}")
     finished = []
-    for table in tables:
-        note("reading", table.name)
-        finished.append(_sketch_whole(table, settings))
-        note("done", table.name)
+    with _progress_log(settings, f"group-{number}") as note:
+        for table in tables:
+            note("reading", table.name)
+            finished.append(_sketch_whole(table, settings))
+            note("done", table.name)
     write_files(build_segment(finished), Path(settings.scratch, PARTS, group_name(number)))
 
 
@@ -173,6 +173,7 @@ def _sketch_whole(table: TableSource, settings: Settings) -> tuple[TableRecord, 
         profiles = profile_columns(first)
         keys, numbers = choose(profiles, table.name, settings.keys, settings.values)
         dates = dates_held_as_times(first)
+        first = with_numbers(first, profiles, keys)
         counted = _RowCount(with_dates(rows, dates) for rows in chain([first], batches))
         if keys and numbers:
             partials = sketch_batches(counted, keys, numbers, settings.config, table.name)
@@ -215,8 +216,8 @@ def _notes(
 
 def sketch_chunk(number: int, table: LargeTable, chunk: Chunk, settings: Settings) -> pa.RecordBatch:
     """Sketch one chunk of a large table to partial sketches, one row each."""
-    note = _progress_log(settings, f"chunk-{number}-{chunk.number}")
-    note("reading", table.source.name)
+    with _progress_log(settings, f"chunk-{number}-{chunk.number}") as note:
+        note("reading", table.source.name)
     wanted = list(dict.fromkeys((*table.keys, *table.numbers)))
     rows: list[dict[str, Any]] = []
     try:
@@ -252,16 +253,23 @@ def merge_chunks(number: int, table: LargeTable, partials: pa.Table, settings: S
         table.source, max(row_counts.values(), default=0), problems[0] if problems else None, notes
     )
     write_files(build_segment([(record, sketches)]), Path(settings.scratch, PARTS, table_name(number)))
-    _progress_log(settings, f"merge-{number}")("done", table.source.name)
+    with _progress_log(settings, f"merge-{number}") as note:
+        note("done", table.source.name)
 
 
-def _progress_log(settings: Settings, task: str) -> Callable[[str, str], None]:
-    """Return a function that notes what a task is doing where the build's own process can see it."""
-    file = Path(settings.scratch, PROGRESS, task)
+@contextmanager
+def _progress_log(settings: Settings, task: str) -> Iterator[Callable[[str, str], None]]:
+    """Give a function that notes what a task is doing where the build's own process can see it."""
+    with ExitStack() as open_files:
+        log: IO[bytes] | None = None
+        with suppress(OSError):
+            file = Path(settings.scratch, PROGRESS, task)
+            log = open_files.enter_context(file.open("ab", buffering=0))
 
-    def note(event: str, table: str) -> None:
-        # Progress is a courtesy: where it can't be written, the segment will say so.
-        with suppress(OSError), file.open("a", encoding="utf-8", errors="backslashreplace") as log:
-            log.write(f"{event}\t{table}\n")
+        def note(event: str, table: str) -> None:
+            # Progress is a courtesy: where it can't be written, the segment will say so.
+            with suppress(OSError):
+                if log:
+                    log.write(f"{event}\t{table}\n".encode(errors="backslashreplace"))
 
-    return note
+        yield note

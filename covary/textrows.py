@@ -44,17 +44,18 @@ def csv_frames(
 
 def _parsed(text: bytes, dialect: Dialect, columns: list[str]) -> pl.DataFrame:
     # A header of our own gives every block the same width, however ragged its first line is.
-    header = dialect.delimiter.join(map(str, range(len(dialect.columns)))) + dialect.line_end
+    names = [str(place) for place in range(len(dialect.columns))]
+    header = dialect.delimiter.join(names) + dialect.line_end
     wanted = set(columns)
     places = [place for place, column in enumerate(dialect.columns) if column in wanted]
     frame = pl.read_csv(
         header.encode() + text,
-        columns=None if len(places) == len(dialect.columns) else [str(place) for place in places],
+        columns=None if len(places) == len(names) else [names[place] for place in places],
         separator=dialect.delimiter,
         quote_char=dialect.quote,
         eol_char=dialect.line_end,
         null_values=[""],
-        infer_schema=False,
+        schema=dict.fromkeys(names, pl.String),
         truncate_ragged_lines=True,
     )
     frame.columns = [dialect.columns[place] for place in places]
