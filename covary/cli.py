@@ -13,45 +13,16 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from covary import __version__, options
 from covary.errors import CovaryError
+from covary.exits import Commands
 
 if TYPE_CHECKING:
     from covary.facts import IndexFacts
     from covary.query import Hits, Index
 
-STOPPED = 130
 KEYS_SHOWN = 3
-
-
-class Commands(TyperGroup):
-    """Runs a command and translates whatever goes wrong into a line and an exit code; nothing else does."""
-
-    def invoke(self, ctx: Any) -> Any:
-        """Run a command."""
-        try:
-            result = super().invoke(ctx)
-            sys.stdout.flush()
-        except CovaryError as mistake:
-            complain(str(mistake))
-            raise typer.Exit(mistake.exit_code) from None
-        except KeyboardInterrupt:
-            complain("stopped; no index was changed")
-            raise typer.Exit(STOPPED) from None
-        except BrokenPipeError:
-            # Whoever read our answer has enough of it; Python would complain when it closes stdout.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise typer.Exit(0) from None
-        return result
-
-
-def complain(line: str) -> None:
-    """Say on stderr, in one line, what went wrong."""
-    from covary.wording import printable
-
-    typer.echo(f"covary: {printable(line)}", err=True)
 
 
 app = typer.Typer(

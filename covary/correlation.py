@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from covary.aggregate import Floats
-from covary.errors import CovaryError
+from covary.errors import chosen
 
 SMALLEST_SAMPLE = 3  # two points always lie on a line
 
@@ -51,6 +51,4 @@ MEASURES: dict[str, Callable[[Floats, Floats], float]] = {"pearson": pearson, "s
 
 def measure_named(name: str) -> Callable[[Floats, Floats], float]:
     """Look a measure up by name."""
-    if name not in MEASURES:
-        raise CovaryError(f"there is no measure {name!r}; choose from {', '.join(MEASURES)}")
-    return MEASURES[name]
+    return chosen(name, MEASURES, "measure")

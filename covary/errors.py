@@ -16,14 +16,24 @@ CovaryError                 exit code 2
 └── MissingPart             an extra, or Java, is not installed
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 class CovaryError(Exception):
     """A mistake that the user can mend; its text says what, where, and what to do next."""
 
     exit_code = 2
+
+
+def chosen(name: object, choices: Mapping[str, T], what: str) -> T:
+    """Return what a person chose by name, or say what there is to choose from."""
+    if not isinstance(name, str) or name not in choices:
+        raise CovaryError(f"there is no {what} {name!r}; choose from {', '.join(choices)}")
+    return choices[name]
 
 
 class TableError(CovaryError):

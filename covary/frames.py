@@ -64,7 +64,7 @@ def as_polars(frame: Frame) -> pl.DataFrame:
 
 def _require(wanted: Sequence[str], table: str, columns: Iterable[str]) -> None:
     for name in wanted:
-        if name not in columns:
+        if not isinstance(name, str) or name not in columns:
             raise NoSuchColumn(name, table, columns)
 
 

@@ -196,10 +196,11 @@ class Index(StoredSketches):
         """
         started = time.perf_counter()
         measure_named(measure)
-        if top < 1:
-            raise CovaryError(f"the number of hits must be at least 1, not {top}")
-        if retrieve is not None and retrieve < 1:
-            raise CovaryError(f"the number of columns to rank must be at least 1, not {retrieve}")
+        ranker_named(rank)
+        _require_at_least(1, top, "the number of hits")
+        _require_at_least(0, min_sample, "the smallest sample")
+        if retrieve is not None:
+            _require_at_least(1, retrieve, "the number of columns to rank")
         config = SketchConfig(self.config.size, (aggregate,), self.config.hash)
         check_comparable(self.config, config)
         table = open_table(frame, [key, value])
@@ -228,6 +229,11 @@ class Index(StoredSketches):
 def open_index(path: str | Path) -> Index:
     """Open an index, checking every file against its checksum. Needs neither Spark nor Java."""
     return Index.open(path)
+
+
+def _require_at_least(least: int, number: object, what: str) -> None:
+    if not isinstance(number, int) or number < least:
+        raise CovaryError(f"{what} must be a whole number of at least {least}, not {number!r}")
 
 
 def _largest_overlap(candidates: Candidates, count: int) -> Candidates:

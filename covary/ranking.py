@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from covary.aggregate import Floats
-from covary.errors import CovaryError
+from covary.errors import chosen
 from covary.intervals import unseen_factor
 
 Ranker = Callable[[Floats, Floats, Floats], Floats]
@@ -42,6 +42,4 @@ RANKERS: dict[str, Ranker] = {
 
 def ranker_named(name: str) -> Ranker:
     """Look a ranker up by name."""
-    if name not in RANKERS:
-        raise CovaryError(f"there is no ranker {name!r}; choose from {', '.join(RANKERS)}")
-    return RANKERS[name]
+    return chosen(name, RANKERS, "ranker")

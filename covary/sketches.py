@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from covary.aggregate import AGGREGATES, Floats, States
-from covary.errors import SketchError
+from covary.errors import SketchError, chosen
 from covary.hashing import SCHEMES, Hashes, HashScheme
 from covary.keys import NORMALISER
 
@@ -21,13 +21,11 @@ class SketchConfig:
     normaliser: str = NORMALISER
 
     def __post_init__(self) -> None:
-        if self.size < 3:
-            raise SketchError(f"a sketch needs room for at least 3 keys, not {self.size}")
+        if not isinstance(self.size, int) or self.size < 3:
+            raise SketchError(f"a sketch needs room for at least 3 keys, not {self.size!r}")
         for name in self.aggregates:
-            if name not in AGGREGATES:
-                raise SketchError(f"there is no aggregate {name!r}; choose from {', '.join(AGGREGATES)}")
-        if self.hash not in SCHEMES:
-            raise SketchError(f"there is no hash {self.hash!r}; choose from {', '.join(SCHEMES)}")
+            chosen(name, AGGREGATES, "aggregate")
+        chosen(self.hash, SCHEMES, "hash")
 
     @property
     def scheme(self) -> HashScheme:

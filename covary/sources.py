@@ -209,9 +209,8 @@ def _tables_in_zip(archive: TableSource) -> list[TableSource]:
 
 def _is_table_member(info: zipfile.ZipInfo) -> bool:
     hidden = any(part.startswith((".", "_")) for part in info.filename.split("/"))
-    encrypted = bool(info.flag_bits & 1)
     suffix = os.path.splitext(info.filename)[1].lower()
-    return FORMATS.get(suffix) in TEXT_FORMATS and not (hidden or encrypted or info.file_size == 0)
+    return FORMATS.get(suffix) in TEXT_FORMATS and not hidden
 
 
 def _with_unique_names(found: list[tuple[TableSource, _File]]) -> list[TableSource]:

@@ -284,6 +284,31 @@ def assert_refused(result, *words):
         assert word in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        pytest.param(["quary"], ["'quary'", "query", "covary --help"], id="command"),
+        pytest.param(["query", "t.csv", "--tip", "3"], ["--top", "covary query --help"], id="option"),
+        pytest.param(["query"], ["'TABLE'", "covary query --help"], id="missing"),
+        pytest.param(["index", "x", "--into", "i", "--size", "abc"], ["--size"], id="not a number"),
+        pytest.param(["index", "x"], ["--into"], id="missing option"),
+    ],
+)
+def test_a_slip_in_the_command_line_is_one_line(arguments, words):
+    assert_refused(run(*arguments), *words)
+
+
+def test_a_full_disk_behind_stdout_is_told(index):
+    if not os.path.exists("/dev/full"):
+        pytest.skip("there is no /dev/full here")
+    with open("/dev/full", "w") as full:
+        result = subprocess.run(
+            [sys.executable, "-m", "covary", "info", str(index)],
+            stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    assert (result.returncode, result.stderr) == (2, "covary: can't write the answer: the disk is full\n")
+
+
 def test_a_file_that_is_not_there(ask):
     assert_refused(ask(table="sails.csv"), "sails.csv")
 

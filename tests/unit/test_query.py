@@ -148,7 +148,9 @@ def test_an_undefined_estimate_has_no_ends(index):
     ("settings", "message"),
     [
         ({"top": 0}, "at least 1"), ({"measure": "kendal"}, "no measure"), ({"rank": "s9"}, "no ranker"),
-        ({"aggregate": "mode"}, "no aggregate"),
+        ({"aggregate": "mode"}, "no aggregate"), ({"top": "ten"}, "whole number"),
+        ({"measure": ["pearson"]}, "no measure"),
+        ({"min_sample": -1}, "at least 0"), ({"retrieve": 0}, "at least 1"), ({"rank": 1}, "no ranker"),
     ],
 )  # fmt: skip
 def test_a_wrong_setting_is_refused(index, settings, message):

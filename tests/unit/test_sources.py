@@ -140,6 +140,7 @@ def test_a_zip_gives_its_tables(tmp_path):
     tables, _ = find_tables([tmp_path])
     assert [(t.name, t.member) for t in tables] == [
         ("many/a", "a.tsv"),
+        ("many/empty", "empty.csv"),
         ("many/x/b", "x/b.csv"),
         ("single", "whatever.csv"),
     ]

@@ -61,6 +61,26 @@ def test_reads_each_table_of_a_zip(tmp_path):
     assert read_whole(found[1]).rows() == [("1",)]
 
 
+def test_members_of_a_zip_that_cannot_be_read_are_tables_with_a_problem(tmp_path):
+    file = tmp_path / "some.zip"
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("locked.csv", TEXT)
+        archive.writestr("empty.csv", b"")
+        archive.writestr("good.csv", TEXT)
+    content = bytearray(file.read_bytes())
+    directory = content.index(b"PK\x01\x02")
+    content[directory + 8] |= 1  # the bit that says encrypted, in the directory and at the member itself
+    content[6] |= 1
+    file.write_bytes(content)
+    found, _ = find_tables([file])
+    assert [table.member for table in found] == ["empty.csv", "good.csv", "locked.csv"]
+    empty, good, locked = found
+    assert layout_of(good).columns == ("zip", "x")
+    for table, reason in ((empty, "empty"), (locked, "encrypted")):
+        with pytest.raises(UnreadableTable, match=reason):
+            layout_of(table)
+
+
 def test_gzip_of_several_members_is_read_to_its_end(tmp_path):
     source = write(tmp_path / "t.csv.gz", gzip.compress(b"a,b\n1,2\n") + gzip.compress(b"3,4\n"))
     assert read_whole(source).rows() == [("1", "2"), ("3", "4")]

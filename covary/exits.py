@@ -1,0 +1,70 @@
+"""Whatever goes wrong in a command becomes a line on stderr and an exit code; nothing else decides on it."""
+
+import errno
+import os
+import sys
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from covary.errors import CovaryError
+
+USER_MISTAKE = CovaryError.exit_code
+STOPPED = 130
+UsageMistake: Any = typer.BadParameter.__base__  # typer has no public name for it
+
+
+class Commands(TyperGroup):
+    """The commands of covary."""
+
+    def main(self, *arguments: Any, **settings: Any) -> Any:
+        """Run the command line."""
+        try:
+            code = super().main(*arguments, **{**settings, "standalone_mode": False})
+        except UsageMistake as mistake:
+            code = USER_MISTAKE
+            _say_how_to_use(mistake)
+        except OSError as problem:
+            if problem.errno != errno.ENOSPC:
+                raise
+            code = USER_MISTAKE
+            _let_go_of_stdout()
+            complain("can't write the answer: the disk is full")
+        sys.exit(code if isinstance(code, int) else 0)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run one command."""
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except CovaryError as mistake:
+            complain(str(mistake))
+            raise typer.Exit(mistake.exit_code) from None
+        except KeyboardInterrupt:
+            complain("stopped; no index was changed")
+            raise typer.Exit(STOPPED) from None
+        except BrokenPipeError:  # whoever read our answer has enough of it
+            _let_go_of_stdout()
+            raise typer.Exit(0) from None
+        return result
+
+
+def complain(line: str) -> None:
+    """Say on stderr, in one line, what went wrong."""
+    from covary.wording import printable
+
+    typer.echo(f"covary: {printable(line)}", err=True)
+
+
+def _say_how_to_use(mistake: Any) -> None:
+    said = mistake.format_message()
+    if not said:  # nothing was asked, and the help is on the screen already
+        return
+    command = mistake.ctx.command_path if mistake.ctx else "covary"
+    complain(f"{said} ({command} --help explains)")
+
+
+def _let_go_of_stdout() -> None:
+    """Keep Python from complaining when it closes a stdout that takes no more."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
