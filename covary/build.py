@@ -99,9 +99,11 @@ def build_index(
         todo = plan(tables, settings)
         with _watching(scratch / PROGRESS, len(tables) - len(todo.settled), on_progress):
             if todo.groups or todo.large:
-                with session(spark, master, remote) as running, ThreadPoolExecutor(1) as meanwhile:
-                    meanwhile.submit(compile_ahead)
+                compiling = Thread(target=compile_ahead, daemon=True)
+                with session(spark, master, remote) as running:
+                    compiling.start()  # this process has nothing else to do while Spark works
                     run_on_spark(todo, settings, running)
+                compiling.join()
         left_out = [
             *todo.settled,
             *(TableRecord(shown(s.path), shown(s.path), problem=s.reason) for s in skipped),

@@ -100,9 +100,11 @@ def _from_arrow(batch: pa.RecordBatch, columns: list[str]) -> pl.DataFrame:
 
 
 def _plain_names(schema: pa.Schema) -> tuple[str, ...]:
-    """The columns that can be a key or a number: not lists, bytes, intervals; nor two of one name."""
+    """The columns that can be a key or a number: not lists, bytes, intervals; each with a name of its own."""
     return tuple(
-        f.name for f in schema if _is_plain(f.type) and len(schema.get_all_field_indices(f.name)) == 1
+        f.name
+        for f in schema
+        if f.name and _is_plain(f.type) and len(schema.get_all_field_indices(f.name)) == 1
     )
 
 

@@ -27,7 +27,7 @@ class Candidates:
         sketches: number of each sketch in the index.
         sample_sizes: keys that the two sketches share.
         correlations: NaN where undefined.
-        join_sizes: rows of the whole join, exact where both sketches are complete.
+        join_sizes: rows of the whole join, exact where every key of one side was looked up in the other.
     """
 
     sketches: npt.NDArray[np.int64]

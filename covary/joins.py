@@ -12,7 +12,7 @@ from covary.sketches import Sketch, SketchConfig
 
 @dataclass(frozen=True, slots=True)
 class JoinSize:
-    """How the two key columns meet: exact when both sketches are complete, else estimated.
+    """How the two key columns meet: exact when every key of one was looked up in the other, else estimated.
 
     Attributes:
         overlap: distinct keys that both columns hold; after aggregation the join has one row for each.

@@ -115,7 +115,7 @@ def _sketch_key(
         near = slice(None) if limit is None else np.flatnonzero(orders <= limit)
         distinct, grouped = _group(hashes[near], orders[near], config.scheme)
         rows = places[near]
-        whole = len(chosen) == len(columns.names) and rows.size == columns.values.shape[1]
+        whole = chosen == list(range(len(columns.names))) and rows.size == columns.values.shape[1]
         values = columns.values if whole else columns.values[np.array(chosen)[:, None], rows]
         states = fold_rows(values, grouped, rows + first_row, config.states)
         for column, (kept, state, complete) in zip(chosen, _cut(distinct, states, config.size), strict=True):

@@ -18,7 +18,7 @@ from covary.ranking import DEFAULT_RANKER, ranker_named
 from covary.sketches import Sketch, SketchConfig
 
 DEFAULT_TOP = 10
-TRUSTED_DIGITS = 12
+TRUSTED_DIGITS = 9
 DEFAULT_MIN_SAMPLE = 10  # on fewer keys, columns that have nothing to do with each other often look alike
 
 
@@ -244,7 +244,7 @@ def _largest_overlap(candidates: Candidates, count: int) -> Candidates:
 def _best(candidates: Candidates, rank: str, top: int) -> list[tuple[int, float]]:
     """Return place and score of the best, best first; equal scores come in the order of the index."""
     scores = ranker_named(rank)(candidates.correlations, candidates.sample_sizes, candidates.join_sizes)
-    # The last digits depend on the machine's vectors: without them copies of a column tie. NaN never leads.
+    # The last digits depend on the order of sums: without them copies of a column tie. NaN never leads.
     scores = np.where(np.isnan(scores), -np.inf, np.round(scores, TRUSTED_DIGITS))
     if scores.size > 4 * top:
         near = np.flatnonzero(scores >= np.partition(scores, -top)[-top])

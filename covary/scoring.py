@@ -122,7 +122,7 @@ def _pearson(members: Any, values: Any, near_x_of_key: Any, x_of_key: Any) -> An
     x_spread = n * sxx - sx * sx
     y_spread = n * syy - sy * sy
     exact = x_spread > LOST_DIGITS * n * sxx and y_spread > LOST_DIGITS * n * syy
-    if exact and SMALLEST_SQUARES < y_spread < np.inf:
+    if exact and min(x_spread, y_spread) > SMALLEST_SQUARES and y_spread < np.inf:
         return n, min(1.0, max(-1.0, (n * sxy - sx * sy) / np.sqrt(x_spread) / np.sqrt(y_spread)))
     return n, _careful_pearson(members, values, x_of_key)
 
@@ -152,23 +152,33 @@ def _sample(members: Any, values: Any, x_of_key: Any) -> Any:
 
 @_compiled
 def _standardise(values: Any) -> Any:
-    """Centre and scale to length 1 in place, or tell that all are equal."""
+    """Centre and scale to length 1 in place, or tell that all are equal, or one infinite."""
     low = high = values[0]
     for value in values:
         low, high = min(low, value), max(high, value)
-    if low == high:
+    largest = max(abs(low), abs(high))
+    if low == high or np.isinf(largest):
         return False
-    largest = 2.0 * max(abs(low), abs(high))  # so that no difference overflows
-    middle = 0.0
-    for value in values:
-        middle += value / largest / values.size
-    squares = 0.0
+    exponent = math.frexp(largest)[1]
     for i in range(values.size):
-        values[i] = values[i] / largest - middle
-        squares += values[i] * values[i]
+        values[i] = math.ldexp(values[i], -exponent)  # to 1 at most, exactly: no difference overflows
+    _centre(values)
+    _centre(values)  # what the first mean rounded off, which a large offset magnifies
+    squares = 0.0
+    for value in values:
+        squares += value * value
     for i in range(values.size):
         values[i] /= np.sqrt(squares)
     return True
+
+
+@_compiled
+def _centre(values: Any) -> None:
+    middle = 0.0
+    for value in values:
+        middle += value / values.size
+    for i in range(values.size):
+        values[i] -= middle
 
 
 @_compiled
@@ -205,7 +215,7 @@ def _ranks(values: Any) -> Any:
 
 
 @_compiled
-def _score(blocks: Any, wanted: Any, x: Any, ranks: Any) -> Any:
+def _score(blocks: Any, wanted: Any, x: Any, by_rank: Any) -> Any:
     hashes, posting_starts, posting_blocks, posting_entries, widest, set_starts, sets = blocks[:7]
     set_sizes, member_starts, members, sketch_starts, value_starts, values = blocks[7:]
     keys = _find(wanted, hashes)
@@ -230,7 +240,7 @@ def _score(blocks: Any, wanted: Any, x: Any, ranks: Any) -> Any:
             for sketch in range(sketch_starts[key_set], sketch_starts[key_set + 1]):
                 start = value_starts[sketch]
                 y = values[start : start + own.size]
-                if ranks is None:  # settled while compiling: only one of the two is compiled
+                if by_rank is None:  # settled while compiling: only one of the two is compiled
                     size, r = _pearson(own, y, near_x_of_key, x_of_key)
                 else:
                     size, r = _spearman(own, y, x_of_key)

@@ -46,7 +46,7 @@ SKETCHES = pl.Schema(
     }
 )
 KEY_SETS = pl.Schema({"size": pl.UInt32, "block": pl.UInt32, "complete": pl.Boolean, "reach": pl.Float64})
-LARGEST_BLOCK = 64  # key sets
+SETS_PER_BLOCK = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,7 @@ def _blocks(key_sets: Sequence[_KeySet]) -> Places:
     places = np.arange(len(key_sets))
     within = places - np.maximum.accumulate(np.where(new_key, places, 0))
     blocks = np.empty(len(key_sets), dtype=np.int64)
-    blocks[by_key] = np.cumsum(within % LARGEST_BLOCK == 0) - 1
+    blocks[by_key] = np.cumsum(within % SETS_PER_BLOCK == 0) - 1
     return blocks
 
 

@@ -4,6 +4,7 @@ DataFrame API alone, so that it runs through Spark Connect too. Spark drives, th
 never shuffled.
 """
 
+import errno
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
@@ -87,7 +88,7 @@ def _done(task: str, work: Callable[[], None]) -> pa.RecordBatch:
     try:
         work()
     except OSError as problem:
-        return pa.RecordBatch.from_pylist(
-            [{"task": task, "error": problem.errno or 5, "message": str(problem.strerror)}], schema=DONE
-        )
+        message = problem.strerror or str(problem)
+        failed = {"task": task, "error": problem.errno or errno.EIO, "message": message}
+        return pa.RecordBatch.from_pylist([failed], schema=DONE)
     return pa.RecordBatch.from_pylist([{"task": task}], schema=DONE)

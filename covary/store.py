@@ -167,7 +167,7 @@ def _as_numpy(column: pa.ChunkedArray) -> npt.NDArray[Any]:
     """Take a mapped column as an array where it lies; pyarrow's own way would import pandas."""
     kind = column.type.to_pandas_dtype()
     if not len(column):
-        return np.empty(0, dtype=kind)
+        return np.frombuffer(b"", dtype=kind)
     chunk = column.chunk(0)  # a file of ours holds one batch
     start = chunk.offset * np.dtype(kind).itemsize
     return np.frombuffer(chunk.buffers()[1], dtype=kind, count=len(chunk), offset=start)
@@ -268,6 +268,8 @@ def building(index: Path) -> Iterator[Path]:
         _sweep(index)
         scratch.mkdir(parents=True)
         yield scratch
+    except ConnectionError:  # of Spark's, not of the disk's
+        raise
     except OSError as problem:
         raise cannot_write(index, problem) from problem
     finally:
@@ -308,8 +310,7 @@ def commit(index: Path, manifest: Manifest, scratch: Path) -> None:
     """Move the new segments into place and replace the manifest: the one moment when the index changes."""
     (index / SEGMENTS).mkdir(exist_ok=True)
     for segment in manifest.segments:
-        if (scratch / segment.name).exists():
-            (scratch / segment.name).rename(segment_folder(index, segment))
+        (scratch / segment.name).rename(segment_folder(index, segment))
     draft = scratch / MANIFEST
     content = {
         "format": manifest.format,

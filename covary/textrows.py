@@ -112,7 +112,7 @@ def _json_objects(text: bytes) -> Iterator[dict[str, Any]]:
     """The objects of JSON Lines; a line that isn't one (a truncated last one, say) is passed over."""
     for line in text.split(b"\n"):
         try:
-            row = json.loads(line)
+            row = json.loads(line, parse_constant=str)  # NaN and Infinity, which JSON does not have
         except ValueError:
             continue
         if isinstance(row, dict):

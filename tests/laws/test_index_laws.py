@@ -158,6 +158,7 @@ def test_scoring_holds_for_constants_ties_offsets_and_magnitudes(measure):
     columns = [
         y, -y, np.round(y), np.full(200, 7.0), np.full(200, 0.1), np.full(200, 1e200), 1e9 + y,
         1e9 + 1e-3 * y, 1e200 * y, 1e-200 * y, 1e300 * y, y > 0, np.where(keys == 3, 1e12, y),
+        np.where(keys == 3, np.finfo(float).max, y), np.where(keys == 5, -np.finfo(float).max, 1e300 * y),
     ]  # fmt: skip
     candidates = [one(keys, column, config) for column in columns]
     for values in (x, np.round(x), 1e9 + x, 1e200 * x, 1e-300 * x, np.full(200, 3.3)):
@@ -184,6 +185,25 @@ def test_a_query_value_outside_the_join_leaves_the_score_alone(measure, outlier)
     config = SketchConfig(1024)
     query = one([*keys, "elsewhere"], [*x, outlier], config)
     assert_same_scores(query, [one(keys, y, config)], measure)
+
+
+@pytest.mark.parametrize("measure", ["pearson", "spearman"])
+def test_small_query_values_in_the_join_keep_their_digits_beside_large_ones_outside(measure):
+    keys, x, y = related()
+    config = SketchConfig(1024)
+    query = one([*keys, "elsewhere", "nowhere"], [*(1e-160 * x), 1.0, -1.0], config)
+    assert_same_scores(query, [one(keys, y, config)], measure)
+
+
+def test_a_column_with_a_sum_beyond_a_doubles_range_never_leads():
+    keys, x, y = related()
+    config = SketchConfig(1024, ("sum",))
+    frame = np.where(keys == 0, 1.7e308, y)
+    huge = sketches_of([*keys, 0], {"v": np.array([*frame, 1.7e308])}, config)[0]
+    assert np.isinf(huge.values).any()
+    records = [(TableRecord("t", "/t"), [huge])]
+    scored = OpenSegment(build_segment(records), config).score(one(keys, x, config), "pearson")
+    assert np.isnan(scored.correlations).all()
 
 
 units = st.tuples(st.sampled_from([0.001, 0.5, 1.8, 60.0, 1e6]), st.sampled_from([0.0, 32.0, -5.0, 273.15]))

@@ -48,6 +48,26 @@ def bits(partial, config):
     return whole, [(s.aggregate, s.key_hashes.tobytes(), s.values.tobytes()) for s in made]
 
 
+@pytest.mark.parametrize("hash_name", HASHES)
+@settings(max_examples=150)
+@given(
+    rows=st.lists(st.tuples(keys, numbers, numbers, st.integers(-9, 9).map(float)), max_size=60),
+    order=st.permutations([1, 2, 3]),
+    clean_keys=st.booleans(),
+)
+def test_columns_sketched_together_equal_each_alone(hash_name, rows, order, clean_keys):
+    config = config_of(hash_name)
+    if clean_keys:
+        rows = [(row[0] or "k", *row[1:]) for row in rows]
+    frame = pl.DataFrame({"k": [row[0] for row in rows]}, schema={"k": pl.String})
+    columns = {f"v{n}": pl.Series([row[n] for row in rows], dtype=pl.Float64) for n in order}
+    together = sketch_rows(frame, ["k"], columns, config)
+    assert [partial.pair.value for partial in together] == list(columns)
+    for partial, n in zip(together, order, strict=True):
+        alone = partial_of([(row[0], row[n]) for row in rows], config)
+        assert bits(partial, config) == bits(alone, config)
+
+
 def cut_up(rows, cuts, config):
     edges = [0, *sorted(min(cut, len(rows)) for cut in cuts), len(rows)]
     return [partial_of(rows[start:stop], config, start) for start, stop in pairwise(edges)]

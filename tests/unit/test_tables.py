@@ -81,6 +81,17 @@ def test_members_of_a_zip_that_cannot_be_read_are_tables_with_a_problem(tmp_path
             layout_of(table)
 
 
+def test_a_parquet_column_without_a_name_does_not_cost_the_others(tmp_path):
+    pq.write_table(pa.table({"": ["a", "b"], "k": ["c", "d"], "v": [1.5, 2.5]}), tmp_path / "t.parquet")
+    assert read_whole(table_at(tmp_path / "t.parquet")).columns == ["k", "v"]
+
+
+def test_json_lines_may_hold_what_json_does_not_have(tmp_path):
+    lines = b'{"k": "a", "v": 1.5}\n{"k": "b", "v": NaN}\n{"k": "c", "v": -Infinity}\n'
+    (tmp_path / "t.jsonl").write_bytes(lines)
+    assert read_whole(table_at(tmp_path / "t.jsonl"))["v"].to_list() == ["1.5", "NaN", "-Infinity"]
+
+
 def test_gzip_of_several_members_is_read_to_its_end(tmp_path):
     source = write(tmp_path / "t.csv.gz", gzip.compress(b"a,b\n1,2\n") + gzip.compress(b"3,4\n"))
     assert read_whole(source).rows() == [("1", "2"), ("3", "4")]
