@@ -11,8 +11,9 @@ import covary
 from benchmarks.measure import Result
 from covary.hashing import GOLDEN_MULTIPLIER
 from covary.segment import TableRecord, build_segment
+from covary.segmentfiles import write_segment
 from covary.sketches import ColumnPair, Counts, Sketch, SketchConfig
-from covary.store import Manifest, building, commit, write_segment
+from covary.store import Manifest, building, commit
 
 SKETCHES, SIZE, DOMAINS, QUERIES = 20_000, 1024, 50, 300
 KEPT = 100

@@ -15,20 +15,12 @@ from covary.errors import CannotWrite, NoSuchColumn, NoTables
 from covary.index import compile_ahead
 from covary.query import Index
 from covary.segment import TableRecord, build_segment, fold_segments
+from covary.segmentfiles import Segment, open_segment, stored_segment, write_files
 from covary.sketches import DEFAULT_SIZE, SketchConfig
 from covary.sources import find_tables, shown
 from covary.spark import run_on_spark
 from covary.sparksession import session
-from covary.store import (
-    SEGMENTS,
-    Manifest,
-    Segment,
-    building,
-    commit,
-    open_segment,
-    stored_segment,
-    write_files,
-)
+from covary.store import SEGMENTS, Manifest, building, commit
 from covary.tasks import PARTS, PROGRESS, Settings, plan
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ from rich.text import Text
 
 from covary.errors import TableError
 from covary.segment import ColumnNote, TableRecord
-from covary.store import MANIFEST, read_manifest, read_segment, segment_folder
+from covary.segmentfiles import read_segment
+from covary.store import MANIFEST, read_manifest, segment_folder
 from covary.wording import count_of, duration, lines_of, printable, size_of, table_of
 
 SKIPPED_SHOWN = 20

@@ -15,8 +15,9 @@ from covary.errors import NoSuchColumn, TableError
 from covary.joins import check_comparable
 from covary.scoring import ALL_AT_ONCE, Blocks
 from covary.segment import TableRecord, build_segment, starts_of, stored_hashes
+from covary.segmentfiles import Segment, open_segment, read_segment
 from covary.sketches import ColumnPair, Counts, Sketch, SketchConfig
-from covary.store import Manifest, Segment, open_segment, read_manifest, read_segment, segment_folder
+from covary.store import Manifest, read_manifest, segment_folder
 
 
 @dataclass(frozen=True, slots=True, eq=False)

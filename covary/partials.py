@@ -6,8 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from covary.segmentfiles import as_arrow
 from covary.sketches import ColumnPair, Counts, Partial
-from covary.store import as_arrow
 
 PARTIAL = pa.schema(
     [

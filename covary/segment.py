@@ -14,8 +14,8 @@ import numpy.typing as npt
 import polars as pl
 
 from covary.hashing import Hashes, HashScheme, smallest_first
+from covary.segmentfiles import Segment
 from covary.sketches import Counts, Sketch
-from covary.store import Segment
 
 Places = npt.NDArray[np.int64]
 COLUMN_NOTE = pl.Struct({"name": pl.String, "kind": pl.String, "role": pl.String, "reason": pl.String})

@@ -22,9 +22,9 @@ from covary.kernel import finish
 from covary.keys import dates_held_as_times, with_dates
 from covary.partials import PARTIAL, partial_from, partial_row
 from covary.segment import ColumnNote, TableRecord, build_segment
+from covary.segmentfiles import write_files
 from covary.sketches import Partial, Sketch, SketchConfig
 from covary.sources import TableSource, shown
-from covary.store import write_files
 from covary.tables import WHOLE, Chunk, Layout, layout_of, plan_chunks, read_chunk, sample_rows
 
 CHUNK_BYTES = 32 << 20

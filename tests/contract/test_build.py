@@ -11,7 +11,7 @@ import covary.tasks
 from covary import CovaryError, build_index, open_index
 from covary.errors import CannotWrite, IncompatibleSketches
 from covary.segment import TableRecord, build_segment
-from covary.store import open_segment, write_files
+from covary.segmentfiles import open_segment, write_files
 
 
 def test_the_running_session_is_used_and_left_running(spark, lake, tmp_path):

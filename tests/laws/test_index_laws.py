@@ -9,8 +9,9 @@ from covary.index import OpenSegment
 from covary.kernel import finish, sketch_rows
 from covary.query import Index, estimate
 from covary.segment import TableRecord, build_segment, fold_segments
+from covary.segmentfiles import write_segment
 from covary.sketches import SketchConfig
-from covary.store import Manifest, building, commit, write_segment
+from covary.store import Manifest, building, commit
 
 SIZE = 32
 TOLERANCE = {"pearson": 1e-9, "spearman": 1e-12}

@@ -9,8 +9,9 @@ from covary.frames import sketch
 from covary.kernel import finish, sketch_rows
 from covary.query import estimate, open_index
 from covary.segment import TableRecord, build_segment
+from covary.segmentfiles import write_segment
 from covary.sketches import SketchConfig
-from covary.store import Manifest, building, commit, write_segment
+from covary.store import Manifest, building, commit
 
 CONFIG = SketchConfig(256)
 RNG = np.random.default_rng(17)

@@ -10,8 +10,9 @@ from covary.errors import CannotWrite, DamagedIndex, NotAnIndex, UnsupportedForm
 from covary.kernel import finish, sketch_rows
 from covary.query import open_index
 from covary.segment import TableRecord, build_segment
+from covary.segmentfiles import ARRAYS, FRAMES, write_segment
 from covary.sketches import SketchConfig
-from covary.store import ARRAYS, FRAMES, Manifest, building, commit, read_manifest, write_segment
+from covary.store import Manifest, building, commit, read_manifest
 
 CONFIG = SketchConfig(16)
 
