@@ -76,7 +76,7 @@ def build_index(
         remote: the Spark Connect server to run on.
         on_progress: called several times a second while tables are being read.
     """
-    chosen = (aggregates,) if isinstance(aggregates, str) else tuple(aggregates)
+    chosen = (aggregates,) if isinstance(aggregates, str) else tuple(dict.fromkeys(aggregates))
     config = SketchConfig(size, chosen, hash)
     given = [sources] if isinstance(sources, str | os.PathLike) else list(sources)
     tables, skipped = find_tables(given)

@@ -94,6 +94,7 @@ def _arrow_reader(source: TableSource, columns: Sequence[str] | None = None) -> 
 
 
 def _from_arrow(batch: pa.RecordBatch, columns: list[str]) -> pl.DataFrame:
+    batch.validate(full=True)  # a damaged file would make the process crash later, not fail
     frame = pl.from_arrow(batch)
     assert isinstance(frame, pl.DataFrame)
     return frame[columns]  # not select, which would read a name like ^x$ as a pattern

@@ -7,6 +7,7 @@ from itertools import chain
 from typing import Any
 
 import polars as pl
+import pyarrow as pa
 
 from covary.columns import profile_columns
 from covary.errors import NoSuchColumn, UnreadableTable, UnusableColumn
@@ -54,12 +55,15 @@ def as_polars(frame: Frame) -> pl.DataFrame:
         return frame
     if isinstance(frame, pl.LazyFrame):
         return frame.collect()
-    if type(frame).__module__.partition(".")[0] == "pandas":
-        return pl.from_pandas(frame)
-    if hasattr(frame, "__arrow_c_stream__"):
-        return pl.DataFrame(frame)
     kind = type(frame).__name__
-    raise UnreadableTable(kind, "give a Polars, pandas or Arrow table, or the path of a file")
+    try:
+        if type(frame).__module__.partition(".")[0] == "pandas" and kind == "DataFrame":
+            return pl.from_pandas(frame)
+        if hasattr(frame, "__arrow_c_stream__") and kind != "Series":
+            return pl.DataFrame(frame)
+    except (pl.exceptions.PolarsError, pa.ArrowException, ValueError, TypeError) as problem:
+        raise UnreadableTable(f"the {kind}", str(problem).split("\n")[0]) from problem
+    raise UnreadableTable(f"a {kind}", "give a Polars, pandas or Arrow table, or the path of a file")
 
 
 def _require(wanted: Sequence[str], table: str, columns: Iterable[str]) -> None:
@@ -74,7 +78,9 @@ def numbers_of(rows: pl.DataFrame, names: Sequence[str]) -> dict[str, pl.Series]
 
 
 def _as_numbers(column: pl.Series) -> pl.Series:
-    if column.dtype == pl.Boolean or column.dtype.is_temporal():
+    if isinstance(column.dtype, pl.Categorical | pl.Enum):
+        column = column.cast(pl.String)
+    if not (column.dtype.is_numeric() or column.dtype == pl.String):
         return pl.Series(column.name, [None], dtype=pl.Float64).new_from_index(0, column.len())
     numbers = column.cast(pl.Float64, strict=False)
     # White space around a number is rare: strip only where a cell was not understood.
@@ -139,7 +145,10 @@ def sketch_table(table: OpenTable, key: str, value: str, config: SketchConfig) -
     _check_key(first, key, name)
     dates = dates_held_as_times(first)
     batches = (with_dates(rows, dates) for rows in chain([first], table.batches))
-    partials = sketch_batches(batches, [key], [value], config, table.name)
+    try:
+        partials = sketch_batches(batches, [key], [value], config, table.name)
+    except pl.exceptions.PanicException as problem:  # a date beyond what can be written, for example
+        raise UnusableColumn(f"{key!r} or {value!r} of {name} can't be read: {problem}") from None
     finished = finish(partials, config)[0]
     if not finished.size:
         raise UnusableColumn(_why_empty(first, key, value, name))
@@ -150,6 +159,8 @@ def _check_key(rows: pl.DataFrame, key: str, table: str) -> None:
     profile = profile_columns(rows[[key]])[0]
     if profile.kind == "number":
         raise UnusableColumn(f"column {key!r} of {table} measures; a key must identify: text, a code, a date")
+    if rows[key].dtype.is_nested() or rows[key].dtype in (pl.Binary, pl.Object, pl.Duration):
+        raise UnusableColumn(f"column {key!r} of {table} can't be a key: it holds {rows[key].dtype}")
 
 
 def _why_empty(rows: pl.DataFrame, key: str, value: str, table: str) -> str:

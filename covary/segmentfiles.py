@@ -151,6 +151,8 @@ def _check_file(file: Path, expected: StoredFile) -> None:
         raise DamagedIndex(f"{file} is missing; {advice}") from None
     except PermissionError:
         raise NotAnIndex(f"no permission to read {file}") from None
+    except OSError as problem:
+        raise DamagedIndex(f"{file} is damaged: {problem.strerror or problem}; {advice}") from None
 
 
 def checksum_of(file: Path) -> str:

@@ -23,6 +23,8 @@ class SketchConfig:
     def __post_init__(self) -> None:
         if not isinstance(self.size, int) or self.size < 3:
             raise SketchError(f"a sketch needs room for at least 3 keys, not {self.size!r}")
+        if not self.aggregates:
+            raise SketchError(f"name an aggregate: {', '.join(AGGREGATES)}")
         for name in self.aggregates:
             chosen(name, AGGREGATES, "aggregate")
         chosen(self.hash, SCHEMES, "hash")

@@ -66,7 +66,10 @@ def find_tables(sources: Sequence[str | os.PathLike[str]]) -> tuple[list[TableSo
                 continue
             try:
                 for table in _tables_in(found):
-                    tables.setdefault((table.path, table.member), (table, found))
+                    if isinstance(table, SkippedSource):
+                        skipped[table.path] = table
+                    else:
+                        tables.setdefault((table.path, table.member), (table, found))
             except NotATable as error:
                 skipped[found.path] = SkippedSource(found.path, str(error))
     return _with_unique_names(list(tables.values())), list(skipped.values())
@@ -79,9 +82,10 @@ def table_at(path: str | os.PathLike[str]) -> TableSource:
     if os.path.isdir(absolute):
         raise UnreadableTable(given, "it's a folder; name one table in it")
     try:
-        tables = _tables_in(_File(absolute, os.path.dirname(absolute), explicit=True))
+        found = _tables_in(_File(absolute, os.path.dirname(absolute), explicit=True))
     except NotATable as error:
         raise UnreadableTable(given, str(error)) from None
+    tables = [table for table in found if isinstance(table, TableSource)]
     if len(tables) > 1:
         members = ", ".join(str(table.member) for table in tables[:3])
         raise UnreadableTable(given, f"it's a zip of {len(tables)} tables ({members}, ...); unpack one")
@@ -150,7 +154,7 @@ def _walk(folder: str, root: str, seen: set[tuple[int, int]]) -> Iterator[_File 
             yield _File(entry.path, root, explicit=False)
 
 
-def _tables_in(file: _File) -> list[TableSource]:
+def _tables_in(file: _File) -> Sequence[TableSource | SkippedSource]:
     """The tables of one file: none if it isn't tabular, several only in a zip."""
     stem, suffix = split_name(os.path.basename(file.path))
     if suffix in UNREAD_KINDS:
@@ -186,31 +190,42 @@ def _look(path: str) -> tuple[os.stat_result, bytes]:
     return status, head
 
 
-def _tables_in_zip(archive: TableSource) -> list[TableSource]:
+def _tables_in_zip(archive: TableSource) -> Sequence[TableSource | SkippedSource]:
     try:
         with zipfile.ZipFile(archive.path) as opened:
-            members = [info for info in opened.infolist() if _is_table_member(info)]
+            every = [info for info in opened.infolist() if not _is_hidden(info)]
     except (zipfile.BadZipFile, OSError, NotImplementedError) as error:
         raise NotATable(f"a broken zip: {error}") from None
+    members = [info for info in every if FORMATS.get(_suffix(info)) in TEXT_FORMATS]
+    others = [info for info in every if _suffix(info) in UNREAD_KINDS or _suffix(info) in FORMATS]
     if not members:
         raise NotATable("a zip without CSV or JSON Lines files that can be read")
     tables = [
         replace(
             archive,
             name=f"{archive.name}/{os.path.splitext(info.filename)[0]}" if len(members) > 1 else archive.name,
-            format=FORMATS[os.path.splitext(info.filename)[1].lower()],
+            format=FORMATS[_suffix(info)],
             member=info.filename,
             size=info.compress_size,
         )
         for info in members
     ]
-    return sorted(tables, key=lambda table: str(table.member))
+    unread = [
+        SkippedSource(
+            f"{archive.path}/{info.filename}", "only CSV and JSON Lines are read in a zip; unpack it"
+        )
+        for info in others
+        if info not in members
+    ]
+    return [*sorted(tables, key=lambda table: str(table.member)), *unread]
 
 
-def _is_table_member(info: zipfile.ZipInfo) -> bool:
-    hidden = any(part.startswith((".", "_")) for part in info.filename.split("/"))
-    suffix = os.path.splitext(info.filename)[1].lower()
-    return FORMATS.get(suffix) in TEXT_FORMATS and not hidden
+def _is_hidden(info: zipfile.ZipInfo) -> bool:
+    return any(part.startswith((".", "_")) for part in info.filename.split("/"))
+
+
+def _suffix(info: zipfile.ZipInfo) -> str:
+    return os.path.splitext(info.filename)[1].lower()
 
 
 def _with_unique_names(found: list[tuple[TableSource, _File]]) -> list[TableSource]:

@@ -22,7 +22,7 @@ import shutil
 import socket
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -94,8 +94,12 @@ def _manifest_from(content: dict[str, Any]) -> Manifest:
         raise ValueError("segments are missing, repeated or misnamed")
     if any(segment.files.keys() != expected for segment in segments):
         raise ValueError("files are missing")
-    if type(config["size"]) is not int:
-        raise TypeError("the size is not a whole number")
+    if not config["aggregates"] or not all(
+        type(file.size) is int and type(file.checksum) is str
+        for segment in segments
+        for file in segment.files.values()
+    ):
+        raise TypeError("entries are of another kind")
     return Manifest(SketchConfig(**{**config, "aggregates": tuple(config["aggregates"])}), segments)
 
 
@@ -125,7 +129,8 @@ def building(index: Path) -> Iterator[Path]:
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
         if made_index and not (index / MANIFEST).exists():
-            shutil.rmtree(index, ignore_errors=True)
+            with suppress(OSError):  # not empty: another build has begun in it
+                index.rmdir()
 
 
 def _sweep(index: Path) -> None:
@@ -158,10 +163,7 @@ def cannot_write(index: Path, problem: OSError) -> CannotWrite:
 
 def commit(index: Path, manifest: Manifest, scratch: Path) -> None:
     """Move the new segments into place and replace the manifest: the one moment when the index changes."""
-    (index / SEGMENTS).mkdir(exist_ok=True)
-    for segment in manifest.segments:
-        (scratch / segment.name).rename(segment_folder(index, segment))
-    draft = scratch / MANIFEST
+    draft = scratch / MANIFEST  # written first: a disk too full for it leaves no segment behind
     content = {
         "format": manifest.format,
         "config": asdict(manifest.config) | {"seed": manifest.config.scheme.seed},
@@ -171,6 +173,9 @@ def commit(index: Path, manifest: Manifest, scratch: Path) -> None:
         json.dump(content, stream, indent=1)
         stream.flush()
         os.fsync(stream.fileno())
+    (index / SEGMENTS).mkdir(exist_ok=True)
+    for segment in manifest.segments:
+        (scratch / segment.name).rename(segment_folder(index, segment))
     draft.replace(index / MANIFEST)
     current = {segment.name for segment in manifest.segments}
     for folder in (index / SEGMENTS).iterdir():

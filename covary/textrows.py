@@ -26,6 +26,8 @@ def csv_layout(source: TableSource) -> tuple[tuple[str, ...], Dialect | None]:
             sample += more
     if not sample:
         raise UnreadableTable(source.path, "the file is empty")
+    if sample.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
+        raise UnreadableTable(source.path, "it is written in UTF-32; save it as UTF-8")
     dialect = sniff(sample)
     return dialect.columns, dialect
 

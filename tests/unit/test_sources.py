@@ -2,6 +2,7 @@ import gzip
 import os
 import time
 import zipfile
+from pathlib import Path
 
 import pytest
 
@@ -133,11 +134,12 @@ def test_a_table_is_described_in_full(tmp_path):
 
 def test_a_zip_gives_its_tables(tmp_path):
     with zipfile.ZipFile(tmp_path / "many.zip", "w") as archive:
-        for member in ("x/b.csv", "a.tsv", "readme.md", "__MACOSX/a.csv", "empty.csv"):
+        for member in ("x/b.csv", "a.tsv", "readme.md", "__MACOSX/a.csv", "empty.csv", "p.parquet", "w.xlsx"):
             archive.writestr(member, b"" if member == "empty.csv" else CSV)
     with zipfile.ZipFile(tmp_path / "single.csv.zip", "w") as archive:
         archive.writestr("whatever.csv", CSV)
-    tables, _ = find_tables([tmp_path])
+    tables, skipped = find_tables([tmp_path])
+    assert [Path(each.path).name for each in skipped] == ["p.parquet", "w.xlsx"]
     assert [(t.name, t.member) for t in tables] == [
         ("many/a", "a.tsv"),
         ("many/empty", "empty.csv"),

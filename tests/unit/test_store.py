@@ -1,6 +1,8 @@
 import json
 import os
+import shutil
 import subprocess
+from contextlib import ExitStack
 
 import numpy as np
 import polars as pl
@@ -80,6 +82,36 @@ def test_a_damaged_manifest_is_named(index, content):
     (index / "manifest.json").write_text(content)
     with pytest.raises(DamagedIndex, match=r"manifest\.json is damaged"):
         open_index(index)
+
+
+@pytest.mark.parametrize("part", ["size", "checksum", "aggregates"])
+def test_a_manifest_with_entries_of_another_kind_is_named(index, part):
+    content = json.loads((index / "manifest.json").read_text())
+    if part == "aggregates":
+        content["config"]["aggregates"] = []
+    else:
+        next(iter(content["segments"][0]["files"].values()))[part] = None
+    (index / "manifest.json").write_text(json.dumps(content))
+    with pytest.raises(DamagedIndex, match=r"manifest\.json is damaged"):
+        open_index(index)
+
+
+def test_a_segment_that_is_a_file_is_damage(index):
+    folder = index / "segments" / "000000"
+    shutil.rmtree(folder)
+    folder.write_text("no folder")
+    with pytest.raises(DamagedIndex, match="is damaged: Not a directory"):
+        open_index(index)
+
+
+def test_a_stopped_first_build_leaves_another_in_the_same_folder_alone(tmp_path):
+    folder = tmp_path / "index"
+    with ExitStack() as other:
+        with pytest.raises(KeyboardInterrupt), building(folder) as scratch:
+            its_scratch = other.enter_context(building(folder))
+            assert scratch != its_scratch
+            raise KeyboardInterrupt
+        assert its_scratch.exists()
 
 
 def test_another_format_version_is_refused(index):

@@ -92,6 +92,26 @@ def test_json_lines_may_hold_what_json_does_not_have(tmp_path):
     assert read_whole(table_at(tmp_path / "t.jsonl"))["v"].to_list() == ["1.5", "NaN", "-Infinity"]
 
 
+def test_utf_32_is_named_not_guessed(tmp_path):
+    (tmp_path / "t.csv").write_bytes("k,v\na,1\n".encode("utf-32"))
+    with pytest.raises(UnreadableTable, match="UTF-32"):
+        layout_of(table_at(tmp_path / "t.csv"))
+
+
+@pytest.mark.parametrize("name", ["t.arrow", "t.parquet"])
+def test_text_that_is_no_text_is_refused_before_it_can_crash(tmp_path, name):
+    broken = pa.Array.from_buffers(
+        pa.string(), 2, [None, pa.py_buffer(b"\0\0\0\0\2\0\0\0\4\0\0\0"), pa.py_buffer(b"\xff\xfeab")]
+    )
+    table = pa.table({"k": broken, "v": [1.0, 2.0]})
+    if name == "t.arrow":
+        pa.feather.write_feather(table, tmp_path / name, compression="uncompressed")
+    else:
+        pq.write_table(table, tmp_path / name)
+    with pytest.raises(UnreadableTable, match=r"(?i)utf"):
+        read_whole(table_at(tmp_path / name))
+
+
 def test_gzip_of_several_members_is_read_to_its_end(tmp_path):
     source = write(tmp_path / "t.csv.gz", gzip.compress(b"a,b\n1,2\n") + gzip.compress(b"3,4\n"))
     assert read_whole(source).rows() == [("1", "2"), ("3", "4")]
