@@ -61,6 +61,8 @@ def assert_same_scores(query, candidates, measure):
             continue
         at = by_number[number]
         assert scored.sample_sizes[at] == expected.sample_size
+        share = 1.0 if expected.exact else min(query.threshold, candidate.threshold)
+        assert scored.join_sizes[at] == pytest.approx(expected.sample_size / share)
         if expected.correlation is None:
             assert np.isnan(scored.correlations[at])
         else:
