@@ -39,7 +39,7 @@ def parquet_frames(
     source: TableSource, part: tuple[int, int], dialect: Dialect | None, columns: list[str], size: int
 ) -> Iterator[pl.DataFrame]:
     """The rows of some row groups, in batches of bounded size."""
-    with pa.parquet.ParquetFile(source.path, memory_map=True) as file:
+    with pa.parquet.ParquetFile(source.path) as file:
         groups = range(part[0], file.num_row_groups if part[1] < 0 else part[1])
         weight = sum(file.metadata.row_group(group).total_byte_size for group in groups)
         rows = sum(file.metadata.row_group(group).num_rows for group in groups)
@@ -80,7 +80,8 @@ def arrow_frames(
 @contextmanager
 def _arrow_reader(source: TableSource, columns: Sequence[str] | None = None) -> Iterator[Any]:
     """The file format's reader, or the stream format's, which has no random access."""
-    with pa.memory_map(source.path) as file:
+    # Not mapped: a file cut short under our eyes would stop the process, not fail.
+    with pa.OSFile(source.path) as file:
         is_file = file.read(6) == b"ARROW1"
         file.seek(0)
         opener = pa.ipc.open_file if is_file else pa.ipc.open_stream

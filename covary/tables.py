@@ -1,6 +1,7 @@
 """Reading: a table -> chunks that tasks can read apart -> frames of bounded size."""
 
 import csv
+import os
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
@@ -100,8 +101,12 @@ def _read(chunk: Chunk, layout: Layout, columns: Sequence[str] | None, size: int
         raise NoSuchColumn(min(unknown), chunk.source.name, layout.columns)
     source, part = chunk.source, (chunk.start, chunk.stop)
     with _reading(source):
+        # The parts of a table must be of one and the same file; a table in one piece may have changed since.
+        expected = os.stat(source.path).st_mtime_ns if part == WHOLE else source.modified_ns
         for frame in READERS[source.format](source, part, layout.dialect, wanted, size):
             yield from frame.iter_slices(BATCH_ROWS) if frame.height > BATCH_ROWS else (frame,)
+        if os.stat(source.path).st_mtime_ns != expected:
+            raise ValueError("it changed while it was read; try again")
 
 
 @contextmanager

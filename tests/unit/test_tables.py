@@ -112,6 +112,21 @@ def test_text_that_is_no_text_is_refused_before_it_can_crash(tmp_path, name):
         read_whole(table_at(tmp_path / name))
 
 
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet", "t.arrow"])
+def test_a_file_that_changes_while_it_is_read_is_told(tmp_path, name):
+    file = tmp_path / name
+    rows = pl.DataFrame({"k": [f"k{n}" for n in range(5000)], "v": [float(n) for n in range(5000)]})
+    write = {"t.csv": rows.write_csv, "t.parquet": rows.write_parquet, "t.arrow": rows.write_ipc}[name]
+    write(file)
+    source = table_at(file)
+    batches = read_chunk(Chunk(source, 0, *WHOLE), layout_of(source))
+    next(batches)
+    with file.open("r+b") as stream:
+        stream.truncate(file.stat().st_size // 2)
+    with pytest.raises(UnreadableTable, match="changed while it was read"):
+        list(batches)
+
+
 def test_gzip_of_several_members_is_read_to_its_end(tmp_path):
     source = write(tmp_path / "t.csv.gz", gzip.compress(b"a,b\n1,2\n") + gzip.compress(b"3,4\n"))
     assert read_whole(source).rows() == [("1", "2"), ("3", "4")]
