@@ -11,10 +11,11 @@ import numpy.typing as npt
 import polars as pl
 
 from covary.aggregate import Floats
+from covary.blocks import blocks_of
 from covary.errors import NoSuchColumn, TableError
 from covary.joins import check_comparable
-from covary.scoring import ALL_AT_ONCE, Blocks
-from covary.segment import TableRecord, build_segment, starts_of, stored_hashes
+from covary.scoring import ALL_AT_ONCE
+from covary.segment import TableRecord, build_segment, stored_hashes
 from covary.segmentfiles import Segment, open_segment, read_segment
 from covary.sketches import ColumnPair, Counts, Sketch, SketchConfig
 from covary.store import Manifest, read_manifest, segment_folder
@@ -57,7 +58,7 @@ class OpenSegment:
         key_set = segment.sketches["key_set"].to_numpy()
         self._thresholds = np.where(complete, 1.0, reach)[key_set]
         self._whole_to = np.where(complete, reach, np.inf)[key_set]  # a cut column is never seen whole
-        self._blocks = _blocks(segment)
+        self._blocks = blocks_of(segment)
 
     def score(self, query: Sketch, measure: str) -> Candidates:
         """Score every sketch that shares a key with the query, block after block."""
@@ -95,40 +96,6 @@ class OpenSegment:
             Counts(**{name: row[name] for name in Counts.__slots__}),
             key_set["complete"],
         )
-
-
-def _blocks(segment: Segment) -> Blocks:
-    """Find where everything lies: arrays go block after block, frames table after table."""
-    arrays = segment.arrays
-    block = segment.key_sets["block"].to_numpy()
-    sizes = segment.key_sets["size"].to_numpy().astype(np.int64)
-    key_set = segment.sketches["key_set"].to_numpy()
-    widths = np.bincount(key_set, minlength=sizes.size)
-    sketch_starts = starts_of(widths)
-    sets = np.argsort(block, kind="stable")
-    column = np.arange(key_set.size) - sketch_starts[key_set]
-    return Blocks(
-        arrays["keys.hash"],
-        arrays["starts.start"],
-        arrays["postings.block"],
-        arrays["postings.entry"],
-        int(np.diff(arrays["blocks.start"]).max(initial=0)),
-        starts_of(np.bincount(block, minlength=arrays["blocks.start"].size - 1)),
-        sets,
-        sizes,
-        _starts_in_order(sizes, sets),
-        arrays["members.entry"],
-        sketch_starts,
-        _starts_in_order(sizes * widths, sets)[key_set] + column * sizes[key_set],
-        arrays["values.value"],
-    )
-
-
-def _starts_in_order(lengths: npt.NDArray[np.int64], order: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return where each item starts when they lie in an order of their own."""
-    starts = np.empty(lengths.size, dtype=np.int64)
-    starts[order] = starts_of(lengths[order])[:-1]
-    return starts
 
 
 def compile_ahead() -> None:

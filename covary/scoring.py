@@ -7,13 +7,14 @@ expressions are written out as loops here: they would run no faster, and take se
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numba
 import numpy as np
 import numpy.typing as npt
 
 from covary.aggregate import Floats
+from covary.blocks import Blocks
 from covary.correlation import SMALLEST_SAMPLE
 
 # Below this share of its sum of squares a variance has lost too many digits to cancellation; below the other
@@ -36,24 +37,6 @@ def _adding_in_any_order(loop: Callable[..., Any]) -> Any:
     return _compiled(loop, fastmath={"reassoc", "contract", "nsz"})
 
 
-class Blocks(NamedTuple):
-    """The arrays of a segment: what belongs to item i lies from starts[i] to starts[i+1]."""
-
-    hashes: npt.NDArray[np.uint64]  # by key, sorted
-    posting_starts: Places  # by key
-    posting_blocks: npt.NDArray[np.uint32]  # blocks that hold the key
-    posting_entries: npt.NDArray[Any]  # its places in their dictionaries
-    widest: int  # keys of the largest dictionary
-    set_starts: Places  # by block
-    sets: Places  # key sets of the block
-    sizes: Places  # by key set
-    member_starts: Places  # by key set
-    members: npt.NDArray[Any]  # its keys in h_u order, as places in the block's dictionary
-    sketch_starts: Places  # by key set: its sketches are neighbours
-    value_starts: Places  # by sketch
-    values: Floats
-
-
 Scores = tuple[Places, Floats, Floats]
 
 
@@ -67,6 +50,103 @@ def spearman_of_all(hashes: npt.NDArray[np.uint64], x: Floats, blocks: Blocks) -
     """Return the sketches that share a key with the query, how many, and Spearman's rank correlation."""
     scores: Scores = _score(tuple(blocks), hashes, np.array(x), True)
     return scores
+
+
+@_compiled
+def _score(blocks: Any, wanted: Any, x: Any, by_rank: Any) -> Any:
+    hashes, posting_starts, posting_blocks, posting_entries, widest, set_starts, sets = blocks[:7]
+    set_sizes, member_starts, members, sketch_starts, value_starts, values = blocks[7:]
+    keys = _find(wanted, hashes)
+    starts, entries, places = _by_block(keys, posting_starts, posting_blocks, posting_entries, set_starts)
+    room = _count_sketches(starts, set_starts, sets, sketch_starts)
+    sketches, sizes, correlations = np.empty(room, np.int64), np.empty(room), np.empty(room)
+    found = 0
+    near_x = _near_zero(x)
+    # By place in a dictionary; NaN: the query does not hold the key.
+    x_of_key, near_x_of_key = np.full(widest, np.nan), np.full(widest, np.nan)
+    for block in range(starts.size - 1):
+        first, end = starts[block], starts[block + 1]
+        if first == end:
+            continue
+        for i in range(first, end):
+            x_of_key[entries[i]], near_x_of_key[entries[i]] = x[places[i]], near_x[places[i]]
+        for key_set in sets[set_starts[block] : set_starts[block + 1]]:
+            start = member_starts[key_set]
+            own = members[start : start + set_sizes[key_set]]
+            # Keys ascend in h_u: past the last that the query holds there is nothing to find.
+            own = own[: _count_up_to(entries[end - 1], own)]
+            for sketch in range(sketch_starts[key_set], sketch_starts[key_set + 1]):
+                start = value_starts[sketch]
+                y = values[start : start + own.size]
+                if by_rank is None:  # settled while compiling: only one of the two is compiled
+                    size, r = _pearson(own, y, near_x_of_key, x_of_key)
+                else:
+                    size, r = _spearman(own, y, x_of_key)
+                if size:
+                    sketches[found], sizes[found], correlations[found] = sketch, size, r
+                    found += 1
+        for i in range(first, end):
+            x_of_key[entries[i]] = near_x_of_key[entries[i]] = np.nan
+    return sketches[:found], sizes[:found], correlations[:found]
+
+
+@_compiled
+def _find(wanted: Any, hashes: Any) -> Any:
+    """Return where each hash lies among sorted ones, or -1: hashes are spread evenly, so its value tells."""
+    last = hashes.size - 1
+    if last < 0:
+        return np.full(wanted.size, -1)
+    found = np.zeros(wanted.size, np.int64)
+    per_step = max(float(hashes[last]), 1.0) / max(last, 1)
+    for _ in range(4):  # each leaves the square root of the distance
+        # All keys a step at a time, so that their waits for memory overlap.
+        for i in range(wanted.size):
+            step = int((float(wanted[i]) - float(hashes[unsigned(found[i])])) / per_step)
+            found[i] = min(last, max(0, found[i] + step))
+    for i in range(wanted.size):
+        place = found[i]
+        while place < last and hashes[place] < wanted[i]:
+            place += 1
+        while place > 0 and hashes[place] > wanted[i]:
+            place -= 1
+        found[i] = place if hashes[place] == wanted[i] else -1
+    return found
+
+
+@_compiled
+def _by_block(keys: Any, posting_starts: Any, blocks: Any, entries: Any, set_starts: Any) -> Any:
+    """Sort the postings of the keys by block: the place in its dictionary, and the place in the query."""
+    starts, ends = np.zeros(keys.size, np.int64), np.zeros(keys.size, np.int64)
+    for i in range(keys.size):
+        if keys[i] >= 0:
+            starts[i], ends[i] = posting_starts[keys[i]], posting_starts[keys[i] + 1]
+    block_ends = np.zeros(set_starts.size, np.int64)
+    for i in range(keys.size):
+        for posting in range(unsigned(starts[i]), unsigned(ends[i])):
+            block_ends[unsigned(blocks[posting])] += 1
+    total = 0
+    for block in range(block_ends.size):
+        total += block_ends[block]
+        block_ends[block] = total - block_ends[block]
+    block_starts = block_ends.copy()
+    sorted_entries, places = np.empty(total, np.int32), np.empty(total, np.int32)
+    for i in range(keys.size):
+        for posting in range(unsigned(starts[i]), unsigned(ends[i])):
+            holder = unsigned(blocks[posting])
+            at = unsigned(block_ends[holder])
+            sorted_entries[at], places[at] = entries[posting], i
+            block_ends[holder] += 1
+    return block_starts, sorted_entries, places
+
+
+@_compiled
+def _count_sketches(starts: Any, set_starts: Any, sets: Any, sketch_starts: Any) -> Any:
+    count = 0
+    for block in range(starts.size - 1):
+        if starts[block] < starts[block + 1]:
+            for key_set in sets[set_starts[block] : set_starts[block + 1]]:
+                count += sketch_starts[key_set + 1] - sketch_starts[key_set]
+    return count
 
 
 @_compiled
@@ -212,103 +292,6 @@ def _ranks(values: Any) -> Any:
             ranks[ascending[i]] = (start + end + 1) / 2
         start = end
     return ranks
-
-
-@_compiled
-def _score(blocks: Any, wanted: Any, x: Any, by_rank: Any) -> Any:
-    hashes, posting_starts, posting_blocks, posting_entries, widest, set_starts, sets = blocks[:7]
-    set_sizes, member_starts, members, sketch_starts, value_starts, values = blocks[7:]
-    keys = _find(wanted, hashes)
-    starts, entries, places = _by_block(keys, posting_starts, posting_blocks, posting_entries, set_starts)
-    room = _count_sketches(starts, set_starts, sets, sketch_starts)
-    sketches, sizes, correlations = np.empty(room, np.int64), np.empty(room), np.empty(room)
-    found = 0
-    near_x = _near_zero(x)
-    # By place in a dictionary; NaN: the query does not hold the key.
-    x_of_key, near_x_of_key = np.full(widest, np.nan), np.full(widest, np.nan)
-    for block in range(starts.size - 1):
-        first, end = starts[block], starts[block + 1]
-        if first == end:
-            continue
-        for i in range(first, end):
-            x_of_key[entries[i]], near_x_of_key[entries[i]] = x[places[i]], near_x[places[i]]
-        for key_set in sets[set_starts[block] : set_starts[block + 1]]:
-            start = member_starts[key_set]
-            own = members[start : start + set_sizes[key_set]]
-            # Keys ascend in h_u: past the last that the query holds there is nothing to find.
-            own = own[: _count_up_to(entries[end - 1], own)]
-            for sketch in range(sketch_starts[key_set], sketch_starts[key_set + 1]):
-                start = value_starts[sketch]
-                y = values[start : start + own.size]
-                if by_rank is None:  # settled while compiling: only one of the two is compiled
-                    size, r = _pearson(own, y, near_x_of_key, x_of_key)
-                else:
-                    size, r = _spearman(own, y, x_of_key)
-                if size:
-                    sketches[found], sizes[found], correlations[found] = sketch, size, r
-                    found += 1
-        for i in range(first, end):
-            x_of_key[entries[i]] = near_x_of_key[entries[i]] = np.nan
-    return sketches[:found], sizes[:found], correlations[:found]
-
-
-@_compiled
-def _find(wanted: Any, hashes: Any) -> Any:
-    """Return where each hash lies among sorted ones, or -1: hashes are spread evenly, so its value tells."""
-    last = hashes.size - 1
-    if last < 0:
-        return np.full(wanted.size, -1)
-    found = np.zeros(wanted.size, np.int64)
-    per_step = max(float(hashes[last]), 1.0) / max(last, 1)
-    for _ in range(4):  # each leaves the square root of the distance
-        # All keys a step at a time, so that their waits for memory overlap.
-        for i in range(wanted.size):
-            step = int((float(wanted[i]) - float(hashes[unsigned(found[i])])) / per_step)
-            found[i] = min(last, max(0, found[i] + step))
-    for i in range(wanted.size):
-        place = found[i]
-        while place < last and hashes[place] < wanted[i]:
-            place += 1
-        while place > 0 and hashes[place] > wanted[i]:
-            place -= 1
-        found[i] = place if hashes[place] == wanted[i] else -1
-    return found
-
-
-@_compiled
-def _by_block(keys: Any, posting_starts: Any, blocks: Any, entries: Any, set_starts: Any) -> Any:
-    """Sort the postings of the keys by block: the place in its dictionary, and the place in the query."""
-    starts, ends = np.zeros(keys.size, np.int64), np.zeros(keys.size, np.int64)
-    for i in range(keys.size):
-        if keys[i] >= 0:
-            starts[i], ends[i] = posting_starts[keys[i]], posting_starts[keys[i] + 1]
-    block_ends = np.zeros(set_starts.size, np.int64)
-    for i in range(keys.size):
-        for posting in range(unsigned(starts[i]), unsigned(ends[i])):
-            block_ends[unsigned(blocks[posting])] += 1
-    total = 0
-    for block in range(block_ends.size):
-        total += block_ends[block]
-        block_ends[block] = total - block_ends[block]
-    block_starts = block_ends.copy()
-    sorted_entries, places = np.empty(total, np.int32), np.empty(total, np.int32)
-    for i in range(keys.size):
-        for posting in range(unsigned(starts[i]), unsigned(ends[i])):
-            holder = unsigned(blocks[posting])
-            at = unsigned(block_ends[holder])
-            sorted_entries[at], places[at] = entries[posting], i
-            block_ends[holder] += 1
-    return block_starts, sorted_entries, places
-
-
-@_compiled
-def _count_sketches(starts: Any, set_starts: Any, sets: Any, sketch_starts: Any) -> Any:
-    count = 0
-    for block in range(starts.size - 1):
-        if starts[block] < starts[block + 1]:
-            for key_set in sets[set_starts[block] : set_starts[block + 1]]:
-                count += sketch_starts[key_set + 1] - sketch_starts[key_set]
-    return count
 
 
 ALL_AT_ONCE = {"pearson": pearson_of_all, "spearman": spearman_of_all}
