@@ -7,9 +7,11 @@ from typing import Any as _Any
 if _TYPE_CHECKING:
     from covary.build import build_index
     from covary.errors import CovaryError
+    from covary.estimates import Estimate, estimate
     from covary.frames import sketch
+    from covary.hits import Hit, Hits
     from covary.joins import JoinedSample, join
-    from covary.query import Estimate, Hit, Hits, Index, estimate, open_index
+    from covary.query import Index, open_index
     from covary.sketches import Sketch
 
 __version__ = "0.1.0"
@@ -33,9 +35,11 @@ __all__ = [
 _HOMES = {
     "build": ("build_index",),
     "errors": ("CovaryError",),
+    "estimates": ("Estimate", "estimate"),
     "frames": ("sketch",),
     "joins": ("JoinedSample", "join"),
-    "query": ("Estimate", "Hit", "Hits", "Index", "estimate", "open_index"),
+    "hits": ("Hit", "Hits"),
+    "query": ("Index", "open_index"),
     "sketches": ("Sketch",),
 }
 

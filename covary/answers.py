@@ -8,13 +8,14 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
+from covary.estimates import Estimate
 from covary.facts import IndexFacts, columns_of
-from covary.query import Estimate, Hit, Hits, QueryNote
+from covary.hits import Hit, Hits, QueryNote
+from covary.keysets import KeySets, SetEstimate
+from covary.measures import MEASURES
 from covary.segment import TableRecord
-from covary.wording import count_of, duration, lines_of, printable, signed, table_of
+from covary.wording import chance_of, count_of, duration, lines_of, printable, signed, table_of
 
-HEADINGS = ("table", "column", "r>", "95 %", "sample>")
-SYMBOLS = {"pearson": "r", "spearman": "ρ"}
 FOLDED = {
     "mean": "averaged", "sum": "summed", "count": "counted", "min": "to the smallest",
     "max": "to the largest", "first": "to the first", "last": "to the last",
@@ -28,32 +29,51 @@ def hits_view(hits: Hits, width: int) -> RenderableType:
     column = f"{query.table}.{query.value}" if query.table else query.value
     headline = Text.assemble("What moves with ", (printable(column), "bold"), printable(f" ({asked})"))
     joins = [how_it_joins(hit, query) for hit in hits]
-    wide = width >= _width_beside(hits) + max(map(len, joins), default=0)
-    table = table_of("#>", *HEADINGS[:2], f"{SYMBOLS[hits.measure]}>", *HEADINGS[3:])
+    cells = [_hit_cells(place, hit, hits) for place, hit in enumerate(hits)]
+    headings = _headings(hits)
+    wide = width >= _width_of(headings, cells) + max(map(len, joins), default=0)
+    table = table_of(*headings)
     if wide:
         table.add_column("how it joins", overflow="fold", ratio=1)
-    for place, (hit, join) in enumerate(zip(hits, joins, strict=True), start=1):
-        table.add_row(str(place), *_hit_cells(hit), *([join] if wide else []))
+    for row, join in zip(cells, joins, strict=True):
+        table.add_row(*row, *([join] if wide else []))
     below = [] if wide else [Text("\nHow they join, by #"), _runs(joins), Text()]
-    return Group(headline, table, *below, Text(closing_line(hits)))
+    return Group(headline, table, *below, *map(Text, [*chance_lines(hits), closing_line(hits)]))
 
 
-def _width_beside(hits: Hits) -> int:
+def _headings(hits: Hits) -> list[str]:
+    symbol = MEASURES[hits.measure].symbol
+    interval = [f"{100 * hits[0].confidence:g} %"] if _have_intervals(hits) else []
+    chance = [] if hits.accidental is None else ["by chance>"]
+    return ["#>", "table", "column", f"{symbol}>", *interval, "sample>", "q>", *chance]
+
+
+def _have_intervals(hits: Hits) -> bool:
+    return any(hit.low is not None for hit in hits)
+
+
+def _width_of(headings: Sequence[str], cells: Sequence[Sequence[Text]]) -> int:
     """Return how many columns a terminal needs for all that stands before "how it joins"."""
-    lengths = [[len(cell) for cell in _hit_cells(hit)] for hit in hits.hits]
-    widest: list[int] = [max(column) for column in zip(*lengths, strict=True)]
-    return len("100  ") + sum(widest) + 2 * len(widest)
+    lengths = [[len(cell) for cell in row] for row in cells]
+    widest: list[int] = [max(column) for column in zip(*lengths, map(len, headings), strict=True)]
+    return sum(widest) + 2 * len(widest)
 
 
-def _hit_cells(hit: Hit) -> list[Text]:
+def _hit_cells(place: int, hit: Hit, hits: Hits) -> list[Text]:
     r = hit.correlation or 0.0
-    return [
+    cells = [
+        Text(str(place + 1)),
         Text(printable(hit.table)),
         Text(printable(_column(hit)), "bold"),
         Text(signed(r), "green" if r >= 0 else "red"),
-        Text(_interval(hit)),
+        *([Text(_interval(hit))] if _have_intervals(hits) else []),
         Text(_sample(hit)),
+        Text(chance_of(hit.q_value if hits.correction == "bh" else hit.q_value_by)),
     ]
+    if hits.accidental is not None:
+        by_chance = hits.accidental[place] if place < len(hits.accidental) else None
+        cells.append(Text(signed(by_chance.correlation or 0.0) if by_chance else "–", "dim"))
+    return cells
 
 
 def _column(hit: Hit) -> str:
@@ -93,6 +113,33 @@ def _runs(joins: Sequence[str]) -> RenderableType:
     return Padding(table, (0, 0, 0, 1))
 
 
+def chance_lines(hits: Hits) -> list[str]:
+    """Say how many columns are unlikely to be chance, and what shuffled numbers came to."""
+    lines = []
+    if hits.tested:
+        verb = "survives" if hits.survivors == 1 else "survive"
+        lines.append(
+            f"{hits.survivors:,} of {count_of(hits.tested, 'column')} {verb} {100 * hits.level:g} %: "
+            "no more of them than that should be chance."
+        )
+    if hits.accidental is not None:
+        lines.append(_accidental_line(hits, hits.accidental))
+    return lines
+
+
+def _accidental_line(hits: Hits, accidental: Sequence[Hit]) -> str:
+    shuffled = "With your numbers shuffled over their keys"
+    if not accidental:
+        return f"{shuffled}, no column has a correlation."
+    strongest = accidental[0]
+    stronger = sum(hit.score > strongest.score for hit in hits)
+    symbol, value = MEASURES[hits.measure].symbol, signed(strongest.correlation or 0.0)
+    return printable(
+        f"{shuffled}, the strongest is {strongest.table}.{strongest.value} with {symbol} = {value}: "
+        f"{stronger} of the {len(hits)} shown {'is' if stronger == 1 else 'are'} stronger than that."
+    )
+
+
 def closing_line(hits: Hits) -> str:
     """Say how many columns join, and which were left out and why."""
     joined = hits.candidates - hits.hidden
@@ -100,6 +147,11 @@ def closing_line(hits: Hits) -> str:
     parts = [f"{count_of(joined, 'column')} {verb}"] if joined or not hits.hidden else []
     if 0 < len(hits) < joined - hits.constant:
         parts[0] += f", the best {len(hits)} shown"
+    if hits.shortlist is not None:
+        best = f"the best {hits.shortlist:,} by {hits.scored_by}" if hits.shortlist < hits.tested else "all"
+        parts.append(f"{best} measured by {hits.measure} (--shortlist)")
+    if hits.max_q is not None:
+        parts.append(f"only q of at most {hits.max_q:g} shown (--max-q)")
     if hits.constant and joined > hits.constant:
         parts.append(f"{hits.constant:,} of them constant where they join")
     if hits.hidden:
@@ -124,7 +176,9 @@ def no_hits_view(
         examples: some of its keys.
     """
     query = hits.query
-    if hits.candidates > hits.hidden:
+    if hits.max_q is not None and hits.tested:
+        lines = [f"{count_of(hits.tested, 'column')} joined and none has a q of at most {hits.max_q:g}."]
+    elif hits.candidates > hits.hidden:
         lines = ["Columns join, but none of them varies: no correlation."]
     elif hits.hidden:
         common = f"{hits.min_sample} keys in common with {query.table} on {query.key}"
@@ -152,31 +206,44 @@ def _keys_to_try(query: QueryNote, tables: Sequence[TableRecord], columns: Seque
     return lines
 
 
-def estimate_view(found: Estimate, left: QueryNote, right: QueryNote) -> RenderableType:
+def estimate_view(found: Estimate, keys: KeySets, left: QueryNote, right: QueryNote) -> RenderableType:
     """Answer in three lines: which two columns, how correlated, and how the tables meet."""
     names = [f"{side.table}.{side.value} ({side.aggregate} per {side.key})" for side in (left, right)]
-    of_left = 100 * found.containment
-    of_right = 100 * min(1.0, found.overlap / right.distinct_keys)
-    about = "" if found.exact else "about "
-    meet = (
-        f"They share {about}{found.overlap:,.0f} keys: {of_left:.0f} % of the "
-        f"{count_of(left.distinct_keys, 'key')} of {left.table}, {of_right:.0f} % of the "
-        f"{count_of(right.distinct_keys, 'key')} of {right.table}."
-    )
+    shares = zip((keys.left_containment, keys.right_containment), (left, right), strict=True)
+    parts = [
+        f"{share_of_keys(share)} of the {count_of(side.distinct_keys, 'key')} of {side.table}"
+        for share, side in shares
+    ]
+    meet = f"They share {number_of_keys(keys.intersection)} keys: {', '.join(parts)}."
     return lines_of([" and ".join(names), estimate_sentence(found), meet])
+
+
+def number_of_keys(found: SetEstimate) -> str:
+    """Write a number of keys, with its standard error unless it was counted."""
+    return f"{found.value:,.0f}" if found.exact else f"about {found.value:,.0f} ± {found.error:,.0f}"
+
+
+def share_of_keys(found: SetEstimate) -> str:
+    """Write a share of keys, with its standard error unless it was counted."""
+    error = "" if found.exact else f" ± {100 * found.error:.0f}"
+    return f"{100 * found.value:.0f}{error} %"
 
 
 def estimate_sentence(found: Estimate) -> str:
     """Say the correlation, its interval and its sample."""
-    symbol = SYMBOLS[found.measure]
+    symbol = MEASURES[found.measure].symbol
     if found.correlation is None:
-        too_few = f"it takes 3 shared keys and there are {found.sample_size}"
-        constant = f"a column has one value only on the {found.sample_size:,} shared keys"
-        return f"{symbol} is undefined: {too_few if found.sample_size < 3 else constant}"
-    if found.exact or found.low is None or found.high is None:
-        keys = f"{found.sample_size:,} of {found.join_size:,.0f} shared keys"
-        return f"{symbol} = {signed(found.correlation)}, from {keys} (exact)"
-    return (
-        f"{symbol} = {signed(found.correlation)}, 95 % between {signed(found.low)} and {signed(found.high)}, "
-        f"from {found.sample_size:,} of about {found.join_size:,.0f} shared keys"
-    )
+        return f"{symbol} is undefined: {found.reason}"
+    about = "" if found.exact else "about "
+    parts = [f"{symbol} = {signed(found.correlation)}"]
+    if not found.exact and found.low is not None and found.high is not None:
+        parts.append(f"{100 * found.confidence:g} % between {signed(found.low)} and {signed(found.high)}")
+    parts.append(f"from {found.sample_size:,} of {about}{found.join_size:,.0f} shared keys")
+    if found.p_value is not None:
+        parts.append(f"p {_compared(found.p_value)}")
+    return ", ".join(parts) + (" (exact)" if found.exact else "")
+
+
+def _compared(p: float) -> str:
+    written = chance_of(p)
+    return written.replace("<", "< ") if written.startswith("<") else f"= {written}"

@@ -20,7 +20,8 @@ from covary.exits import Commands
 
 if TYPE_CHECKING:
     from covary.facts import IndexFacts
-    from covary.query import Hits, Index
+    from covary.hits import Hits
+    from covary.query import Index
 
 KEYS_SHOWN = 3
 
@@ -188,9 +189,16 @@ def query(
     top: options.Top = 10,
     measure: options.Measure = "pearson",
     rank: options.Rank = "finite-population",
+    interval: options.Interval = None,
+    confidence: options.Confidence = 0.95,
+    max_q: options.MaxQ = None,
+    correction: options.Correction = "bh",
+    null: options.Null = False,
     min_sample: options.MinSample = 10,
     retrieve: options.Retrieve = None,
+    shortlist: options.Shortlist = 200,
     include_own: options.IncludeOwn = False,
+    seed: options.Seed = 0,
     as_json: options.Json = False,
 ) -> None:
     """Find the columns that join with yours and move together with it.
@@ -198,23 +206,35 @@ def query(
     covary query sales.csv --key date --value revenue --index my.covary
 
     covary query sales.csv --key date --value revenue --index my.covary --measure spearman --json
+
+    covary query sales.csv --key date --value revenue --index my.covary --max-q 0.05 --null
     """
+    from covary.progress import showing_columns
     from covary.query import open_index
     from covary.terminal import print_json
 
     opened = open_index(index)
-    hits = opened.query(
-        table,
-        key,
-        value,
-        aggregate=aggregate,
-        top=top,
-        measure=measure,
-        rank=rank,
-        min_sample=min_sample,
-        retrieve=retrieve,
-        include_own=include_own,
-    )
+    with showing_columns() as show:
+        hits = opened.query(
+            table,
+            key,
+            value,
+            aggregate=aggregate,
+            top=top,
+            measure=measure,
+            rank=rank,
+            interval=interval,
+            confidence=confidence,
+            max_q=max_q,
+            correction=correction,
+            null=null,
+            min_sample=min_sample,
+            retrieve=retrieve,
+            shortlist=shortlist,
+            include_own=include_own,
+            seed=seed,
+            on_progress=show,
+        )
     if as_json:
         print_json(hits.to_dict())
     else:
@@ -247,6 +267,9 @@ def estimate(
     aggregate: options.Aggregate = "mean",
     size: options.Size = 1024,
     measure: options.Measure = "pearson",
+    interval: options.Interval = None,
+    confidence: options.Confidence = 0.95,
+    seed: options.Seed = 0,
     hash: options.Hash = "xxhash64",
     as_json: options.Json = False,
 ) -> None:
@@ -255,22 +278,24 @@ def estimate(
     covary estimate a.csv b.csv --left-key date --left-value sales --right-key day --right-value rain
     """
     from covary.answers import estimate_view
+    from covary.estimates import HowToMeasure, estimate_sample
     from covary.frames import sketch
-    from covary.query import QueryNote
-    from covary.query import estimate as estimate_correlation
+    from covary.hits import QueryNote
+    from covary.joins import join
     from covary.terminal import print_json, show
 
     started = time.perf_counter()
     mine = sketch(left, left_key, left_value, size, aggregate, hash)
     other = sketch(right, right_key, right_value, size, aggregate, hash)
-    found = estimate_correlation(mine, other, measure)
+    sample = join(mine, other)
+    found = estimate_sample(sample, HowToMeasure(measure, interval, confidence, seed))
     elapsed_ms = (time.perf_counter() - started) * 1e3
     sides = QueryNote.of(mine), QueryNote.of(other)
     if as_json:
         about = {"left": asdict(sides[0]), "right": asdict(sides[1])}
-        print_json(about | asdict(found) | {"elapsed_ms": elapsed_ms})
+        print_json(about | asdict(found) | {"keys": asdict(sample.keys), "elapsed_ms": elapsed_ms})
     else:
-        show(estimate_view(found, *sides))
+        show(estimate_view(found, sample.keys, *sides))
 
 
 if __name__ == "__main__":

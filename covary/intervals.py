@@ -1,14 +1,21 @@
-"""Confidence intervals for a correlation estimated from a sample of a join."""
+"""Confidence intervals for a correlation estimated from a sample of a join (paper, section 4.3), and ours."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from math import inf
 
 import numpy as np
-import numpy.typing as npt
 
 from covary.aggregate import Floats
+from covary.bootstrap import pm1_ends
+from covary.errors import CovaryError, chosen
+from covary.hoeffding import hoeffding_ends, small_sample_ends
+from covary.influence import influence_ends, unseen_share
+from covary.moments import moments_of
+from covary.rankinfluence import kendall_ends, rin_ends, spearman_ends
 
-Z_95 = 1.959963984540054  # the 97.5 % point of the normal distribution
+CONFIDENCE = 0.95
+BY_RANK = {"spearman": spearman_ends, "rin": rin_ends, "kendall": kendall_ends}
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,25 +26,96 @@ class Interval:
     high: float
 
 
-def unseen_factor(sample_size: npt.NDArray[Any] | float, join_size: npt.NDArray[Any] | float) -> Floats:
-    """Return sqrt((N-n)/(N-1)): how much of the sampling error is left when n of N rows were seen."""
-    beyond = np.maximum(np.asarray(join_size, dtype=float) - sample_size, 0.0)
-    factor: Floats = np.sqrt(beyond / np.maximum(np.asarray(join_size, dtype=float) - 1.0, 1.0))
-    return factor
+@dataclass(frozen=True, slots=True, eq=False)
+class Sampled:
+    """What an interval is computed from.
 
-
-def fisher(correlation: float, sample_size: int, join_size: float = float("inf")) -> Interval:
-    """Fisher's z interval at 95 %, narrowed by how much of the join was seen: [r, r] when all of it was.
-
-    With the join size unknown (infinite) it is the textbook interval z ± 1.96/sqrt(n-3).
+    Attributes:
+        x: values of the left column.
+        y: values of the right column.
+        correlation: what was measured.
+        measure: "pearson", "spearman", ...
+        join_size: rows of the whole join; infinite when unknown, the sample's size when it was seen whole.
+        x_range: bounds of all values of the left column, after aggregation.
+        y_range: bounds of the right column.
+        confidence: how often intervals hold what they promise.
+        seed: of resampling.
     """
-    unseen = 1.0 if np.isinf(join_size) else float(unseen_factor(sample_size, join_size))
-    if unseen == 0.0:
-        return Interval(correlation, correlation)
-    if sample_size <= 3:
+
+    x: Floats
+    y: Floats
+    correlation: float
+    measure: str = "pearson"
+    join_size: float = inf
+    x_range: tuple[float, float] = (-inf, inf)
+    y_range: tuple[float, float] = (-inf, inf)
+    confidence: float = CONFIDENCE
+    seed: int = 0
+
+    @property
+    def size(self) -> int:
+        """How many pairs were sampled."""
+        return int(self.x.size)
+
+
+def interval_named(name: str, sample: Sampled) -> Interval:
+    """Compute the interval of this name: [r, r] when the sample is the whole join."""
+    compute = chosen(name, INTERVALS, "interval")
+    if sample.join_size <= sample.size:
+        return Interval(sample.correlation, sample.correlation)
+    return compute(sample)
+
+
+def influence(sample: Sampled) -> Interval:
+    """Our interval: from the influence of each pair, wider where few pairs carry the error."""
+    if sample.measure in BY_RANK:
+        ends = BY_RANK[sample.measure]
+        given = (sample.correlation, sample.join_size, sample.confidence)
+        return Interval(*ends(sample.x, sample.y, *given))
+    moments = moments_of(sample.x, sample.y)
+    low, high = influence_ends(moments, np.array([sample.join_size]), sample.confidence)
+    return Interval(float(low[0]), float(high[0]))
+
+
+def fisher(sample: Sampled) -> Interval:
+    """Fisher's z interval, narrowed by how much of the join was seen: too narrow on skewed columns."""
+    from scipy.special import ndtri  # noqa: PLC0415
+
+    r = sample.correlation
+    if sample.size <= 3:
         return Interval(-1.0, 1.0)
-    if abs(correlation) == 1.0:
-        return Interval(correlation, correlation)
-    half = Z_95 * unseen / np.sqrt(sample_size - 3)
-    z = np.arctanh(correlation)
-    return Interval(float(np.tanh(z - half)), float(np.tanh(z + half)))
+    if abs(r) == 1.0:
+        return Interval(r, r)
+    unseen = float(unseen_share(sample.size, sample.join_size))
+    half = float(ndtri(0.5 + sample.confidence / 2.0)) * np.sqrt(unseen / (sample.size - 3))
+    return Interval(float(np.tanh(np.arctanh(r) - half)), float(np.tanh(np.arctanh(r) + half)))
+
+
+def pm1(sample: Sampled) -> Interval:
+    """Modified percentiles of 599 resamples (paper, section 5.3), made for 95 %."""
+    if sample.confidence != CONFIDENCE:
+        raise CovaryError("the interval pm1 is made for a confidence of 0.95; leave it, or choose another")
+    return Interval(*pm1_ends(sample.x, sample.y, sample.seed))
+
+
+def hoeffding(sample: Sampled) -> Interval:
+    """The paper's bound for any distribution: true, and [-1, 1] below some thousands of pairs."""
+    return _clipped(hoeffding_ends(sample.x, sample.y, sample.x_range, sample.y_range, sample.confidence))
+
+
+def hoeffding_small(sample: Sampled) -> Interval:
+    """The paper's variant for small samples (HFD): it compares risks, and promises nothing."""
+    return _clipped(small_sample_ends(sample.x, sample.y, sample.x_range, sample.y_range, sample.confidence))
+
+
+def _clipped(ends: tuple[float, float]) -> Interval:
+    return Interval(max(-1.0, ends[0]), min(1.0, ends[1]))
+
+
+INTERVALS: dict[str, Callable[[Sampled], Interval]] = {
+    "influence": influence,
+    "fisher": fisher,
+    "pm1": pm1,
+    "hoeffding": hoeffding,
+    "hoeffding-small": hoeffding_small,
+}

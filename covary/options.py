@@ -68,15 +68,58 @@ Master = Annotated[
 Remote = Annotated[
     str | None, typer.Option(metavar="URL", help="The Spark Connect server to run on, instead.")
 ]
-Measure = Annotated[str, typer.Option(metavar="NAME", help="pearson or spearman.")]
+Measure = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="pearson; spearman or rin, by ranks, where outliers must not decide; or qn (robust), pm1 "
+        "(bootstrap), kendall, distance (any dependence), chatterjee (a function).",
+    ),
+]
 Rank = Annotated[
     str,
     typer.Option(
         metavar="NAME",
-        help="What orders the hits: finite-population (|r|, less where little of the join was seen), or "
-        "the paper's s1 (|r|) or s2.",
+        help="What orders the hits: finite-population (|r|, less where little of the join was seen), the "
+        "paper's s1 (|r|), s2, s3 or s4 (which depends on units), jc (overlap alone) or random.",
     ),
 ]
+Interval = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        show_default="influence",
+        help="influence (honest on skewed columns), fisher, pm1, or the paper's hoeffding, hoeffding-small.",
+    ),
+]
+Confidence = Annotated[
+    float, typer.Option(metavar="SHARE", help="How often intervals hold the join's own correlation.")
+]
+MaxQ = Annotated[
+    float | None,
+    typer.Option(
+        metavar="Q", help="Show only hits of at most this q: the share of chance among them, such as 0.05."
+    ),
+]
+Correction = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="Which q: bh (Benjamini-Hochberg), or by (Benjamini-Yekutieli: holds however the columns "
+        "depend on each other, and lets fewer through).",
+    ),
+]
+Null = Annotated[
+    bool, flag("--null", "Ask again with your numbers shuffled, and show the hits of chance beside the real.")
+]
+Shortlist = Annotated[
+    int,
+    typer.Option(
+        metavar="N",
+        help="How many columns a dearer measure measures: the best by pearson (pm1) or spearman (the rest).",
+    ),
+]
+Seed = Annotated[int, typer.Option(metavar="N", help="Of shuffling, resampling and random ranking.")]
 Top = Annotated[int, typer.Option(metavar="N", help="How many columns to show.")]
 MinSample = Annotated[int, typer.Option(metavar="N", help="Hide columns that share fewer sampled keys.")]
 Retrieve = Annotated[

@@ -1,4 +1,4 @@
-"""How far a build is, as its user sees it: a bar on a terminal, elsewhere a line now and then.
+"""How far a build or a long query is: a bar on a terminal, elsewhere a line now and then.
 
 Imports nothing heavy, so that the bar stands before the rest of covary is loaded.
 """
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from covary.build import OnProgress, Progress
 
 SECONDS_BETWEEN_LINES = 5.0
+SECONDS_BEFORE_A_BAR = 1.0
 BAR_WIDTH = 20
 ROOM_BESIDE_THE_LINE = 36  # columns of the spinner, the bar and the clock
 LEAST_ROOM = 20
@@ -35,6 +36,45 @@ def showing_progress() -> "Iterator[OnProgress]":
         return
     with _bar(screen) as show:
         yield show
+
+
+@contextmanager
+def showing_columns() -> Iterator[Callable[[int, int], None]]:
+    """Give a function that shows how many columns of a long query are done."""
+    screen = console(stderr=True)
+    if not screen.is_terminal:
+        yield _columns_now_and_then(time.monotonic)
+        return
+    columns = SpinnerColumn(), BarColumn(BAR_WIDTH), TextColumn("{task.description}")
+    bar = Bar(*columns, console=screen, transient=True)
+    task = bar.add_task("", total=None)
+    started = time.monotonic()
+
+    def show(done: int, total: int) -> None:
+        if time.monotonic() - started > SECONDS_BEFORE_A_BAR:  # most queries are over by then
+            bar.start()
+        bar.update(task, description=_columns_line(done, total), completed=done, total=total)
+
+    try:
+        yield show
+    finally:
+        bar.stop()
+
+
+def _columns_now_and_then(clock: Callable[[], float]) -> Callable[[int, int], None]:
+    last_time = clock()
+
+    def show(done: int, total: int) -> None:
+        nonlocal last_time
+        if clock() - last_time >= SECONDS_BETWEEN_LINES:
+            last_time = clock()
+            typer.echo(_columns_line(done, total), err=True)
+
+    return show
+
+
+def _columns_line(done: int, total: int) -> str:
+    return f"{done:,} of {count_of(total, 'column')} measured"
 
 
 @contextmanager

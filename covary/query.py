@@ -1,166 +1,74 @@
 """The top-k join-correlation query (paper, section 4): the method on one screen."""
 
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from covary.correlation import SMALLEST_SAMPLE, measure_named
+from covary.aggregate import Floats
+from covary.correlation import SMALLEST_SAMPLE
 from covary.errors import CovaryError
+from covary.estimates import HowToMeasure, estimate_sample
 from covary.frames import Frame, open_table, sketch_table
+from covary.hits import Hit, Hits, QueryNote
 from covary.index import Candidates, StoredSketches
-from covary.intervals import fisher
-from covary.joins import JoinedSample, check_comparable, join
-from covary.ranking import DEFAULT_RANKER, ranker_named
+from covary.intervals import CONFIDENCE
+from covary.joins import join
+from covary.keysets import check_comparable, distinct_keys
+from covary.listing import OnProgress, best_first, candidate_list
+from covary.measures import DEFAULT_MEASURE
+from covary.ranking import DEFAULT_RANKER, OF_PEARSON, ranker_named
+from covary.significance import CORRECTIONS, correction_named, p_values, quick_p_values
 from covary.sketches import Sketch, SketchConfig
 
+Numbers = npt.NDArray[np.int64]
+
 DEFAULT_TOP = 10
-TRUSTED_DIGITS = 9
 DEFAULT_MIN_SAMPLE = 10  # on fewer keys, columns that have nothing to do with each other often look alike
+DEFAULT_LEVEL = 0.05  # share of chance among the columns that are said to survive
+DEFAULT_SHORTLIST = 200
+WORTH_A_CLOSER_LOOK = 0.2  # p-values by Student's t above this need no moments: nothing there survives
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
-    """A correlation estimated from two sketches, and how sure it is.
+class Settings:
+    """How a question is to be answered; see Index.query."""
 
-    Attributes:
-        correlation: None when it is undefined: fewer than three shared keys, or a constant column.
-        low: lower end of the 95 % interval; equal to `correlation` when the whole join was seen.
-        high: upper end.
-        measure: "pearson" or "spearman".
-        sample_size: shared keys that the estimate rests on.
-        overlap: distinct keys that both columns hold.
-        containment: the share of the left column's keys that the right column holds.
-        join_size: rows of the join after aggregation, one for each shared key.
-        exact: whether the sample is the whole join, so that nothing is estimated.
-    """
-
-    correlation: float | None
-    low: float | None
-    high: float | None
-    measure: str
-    sample_size: int
-    overlap: float
-    containment: float
-    join_size: float
-    exact: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Hit(Estimate):
-    """A column of the index that joins with the query, and how it moves with it.
-
-    Attributes:
-        table: the table that holds it.
-        key: the column it joins on.
-        value: the column itself.
-        aggregate: how its rows of one key became one number.
-        score: what the list is ordered by.
-        rows: rows of the table.
-        distinct_keys: distinct keys that have a number.
-        dropped_rows: rows without a key or without a number.
-    """
-
-    table: str
-    key: str
-    value: str
-    aggregate: str
-    score: float
-    rows: int
-    distinct_keys: float
-    dropped_rows: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the hit as it stands in JSON, its column first."""
-        column = {name: getattr(self, name) for name in ("table", "key", "value", "aggregate")}
-        return column | asdict(self)
-
-
-@dataclass(frozen=True, slots=True)
-class QueryNote:
-    """What was asked."""
-
-    table: str
-    key: str
-    value: str
-    aggregate: str
-    rows: int
-    distinct_keys: float
-    dropped_rows: int
-
-    @classmethod
-    def of(cls, sketch: Sketch) -> "QueryNote":
-        """Say what a sketch was made of."""
-        pair, keys = sketch.pair, sketch.distinct_keys
-        rows, dropped = sketch.counts.rows, _dropped(sketch)
-        return cls(pair.table, pair.key, pair.value, sketch.aggregate, rows, keys, dropped)
-
-
-@dataclass(frozen=True, slots=True)
-class Hits(Sequence[Hit]):
-    """The answer: the best hits in order, and what was left out.
-
-    Attributes:
-        query: what was asked.
-        candidates: joinable columns that were scored.
-        hidden: joinable columns left out because too few keys are shared.
-        own: columns of the queried table itself, left out.
-        constant: joinable columns without a correlation, because a side does not vary where they join.
-        hits: the best, best first.
-        min_sample: the fewest shared keys that a hit may rest on.
-        elapsed_ms: time taken, sketching the query included.
-    """
-
-    query: QueryNote
-    candidates: int
-    hidden: int
-    own: int
-    constant: int
-    hits: tuple[Hit, ...]
-    measure: str
+    how: HowToMeasure
     rank: str
+    top: int
     min_sample: int
-    elapsed_ms: float
+    retrieve: int | None
+    shortlist: int
+    max_q: float | None
+    correction: str
 
-    def __len__(self) -> int:
-        return len(self.hits)
-
-    def __getitem__(self, place: Any) -> Any:
-        return self.hits[place]
-
-    def __iter__(self) -> Iterator[Hit]:
-        return iter(self.hits)
-
-    def __str__(self) -> str:
-        lines = (
-            f"{place:>3} {hit.correlation:+.2f} [{hit.low:+.2f}, {hit.high:+.2f}] n={hit.sample_size}  "
-            f"{hit.table}.{hit.value} ({hit.aggregate} per {hit.key})"
-            for place, hit in enumerate(self.hits, start=1)
-        )
-        return "\n".join((f"{self.candidates} columns join with {self.query.key}", *lines))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the answer as it stands in JSON."""
-        return asdict(self) | {"hits": [hit.to_dict() for hit in self.hits]}
+    def __post_init__(self) -> None:
+        ranker_named(self.rank)
+        correction_named(self.correction)
+        _require_at_least(1, self.top, "the number of hits")
+        _require_at_least(0, self.min_sample, "the smallest sample")
+        _require_at_least(1, self.shortlist, "the length of the shortlist")
+        if self.retrieve is not None:
+            _require_at_least(1, self.retrieve, "the number of columns to rank")
+        if self.max_q is not None and not (isinstance(self.max_q, float | int) and 0 < self.max_q <= 1):
+            raise CovaryError(f"the largest q-value must be above 0 and at most 1, not {self.max_q!r}")
+        if self.rank in OF_PEARSON and self.how.known.scores_by != "pearson":
+            raise CovaryError(f"{self.rank} ranks by Pearson's r: use --measure pearson, or another --rank")
 
 
-def estimate(left: Sketch, right: Sketch, measure: str = "pearson") -> Estimate:
-    """Estimate the correlation of two columns after their join, from their sketches alone."""
-    return estimate_sample(join(left, right), measure)
+@dataclass(frozen=True, slots=True, eq=False)
+class Ranked:
+    """Every column that joins, those of them that were tested, and the best in order."""
 
-
-def estimate_sample(sample: JoinedSample, measure: str) -> Estimate:
-    """Estimate the correlation of the join that a sample was drawn from."""
-    r = measure_named(measure)(sample.x, sample.y)
-    meeting = sample.join
-    common = (measure, sample.size, meeting.overlap, meeting.containment, meeting.overlap, meeting.exact)
-    if np.isnan(r):
-        return Estimate(None, None, None, *common)
-    interval = fisher(r, sample.size, sample.size if meeting.exact else meeting.overlap)
-    return Estimate(r, interval.low, interval.high, *common)
+    own: int
+    joinable: Candidates
+    tested: Candidates
+    q_values: dict[str, Floats]
+    shortlist: int | None
+    hits: tuple[Hit, ...]
 
 
 class Index(StoredSketches):
@@ -174,11 +82,19 @@ class Index(StoredSketches):
         *,
         aggregate: str = "mean",
         top: int = DEFAULT_TOP,
-        measure: str = "pearson",
+        measure: str = DEFAULT_MEASURE,
         rank: str = DEFAULT_RANKER,
+        interval: str | None = None,
+        confidence: float = CONFIDENCE,
+        max_q: float | None = None,
+        correction: str = "bh",
+        null: bool = False,
         min_sample: int = DEFAULT_MIN_SAMPLE,
         retrieve: int | None = None,
+        shortlist: int = DEFAULT_SHORTLIST,
         include_own: bool = False,
+        seed: int = 0,
+        on_progress: OnProgress | None = None,
     ) -> Hits:
         """Find the columns that join with a table on `key` and move with its column `value`.
 
@@ -188,41 +104,119 @@ class Index(StoredSketches):
             value: the column of numbers.
             aggregate: how rows of one key of the query become one number.
             top: how many hits to return.
-            measure: "pearson" or "spearman".
-            rank: "finite-population", or the paper's "s1" or "s2".
+            measure: "pearson", "spearman", "rin", "qn", "pm1", "kendall", "distance" or "chatterjee".
+            rank: "finite-population", the paper's "s1" to "s4", or the baselines "jc" and "random".
+            interval: "influence", "fisher", "pm1", "hoeffding", "hoeffding-small"; None: the measure's own.
+            confidence: how often an interval is to hold the join's own correlation.
+            max_q: return only hits with at most this q-value, the share of chance among them.
+            correction: which q-value that is: "bh" (Benjamini-Hochberg) or "by" (Benjamini-Yekutieli).
+            null: also ask with the numbers shuffled over the keys, for hits that are chance.
             min_sample: the fewest shared keys that a hit may rest on.
             retrieve: rank only this many columns, those with the largest overlap; the paper takes 100.
+            shortlist: how many columns a dearer measure than pearson, spearman and rin measures.
             include_own: also return columns of the queried file, if the index holds it.
+            seed: of shuffling, resampling and random ranking.
+            on_progress: called with how many columns are done, of how many, while that takes long.
         """
         started = time.perf_counter()
-        measure_named(measure)
-        ranker_named(rank)
-        _require_at_least(1, top, "the number of hits")
-        _require_at_least(0, min_sample, "the smallest sample")
-        if retrieve is not None:
-            _require_at_least(1, retrieve, "the number of columns to rank")
+        how = HowToMeasure(measure, interval, confidence, seed)
+        settings = Settings(how, rank, top, min_sample, retrieve, shortlist, max_q, correction)
         config = SketchConfig(self.config.size, (aggregate,), self.config.hash)
         check_comparable(self.config, config)
         table = open_table(frame, [key, value])
         query = sketch_table(table, key, value, config)
-        scored = self.score(query, measure)
-        own = np.isin(scored.sketches, self.made_from(table.path))
-        candidates = scored if include_own else scored.only(~own)
-        if retrieve is not None:
-            candidates = _largest_overlap(candidates, retrieve)
-        shown = candidates.only(candidates.sample_sizes >= max(min_sample, SMALLEST_SAMPLE))
-        best = _best(shown, rank, top)
+        left_out = np.empty(0, dtype=np.int64) if include_own else self.made_from(table.path)
+        on_progress = on_progress or _silent
+        found = self._rank(query, left_out, settings, on_progress)
+        chance = None
+        if null:
+            shuffled = replace(query, values=np.random.default_rng(seed).permutation(query.values))
+            chance = self._rank(shuffled, left_out, replace(settings, max_q=None), on_progress)
+        level = DEFAULT_LEVEL if max_q is None else float(max_q)
+        undefined = int(np.count_nonzero(np.isnan(found.tested.correlations)))
         return Hits(
             query=QueryNote.of(query),
-            candidates=int(candidates.sketches.size),
-            hidden=int(candidates.sketches.size - shown.sketches.size),
-            own=0 if include_own else int(np.count_nonzero(own)),
-            constant=int(np.count_nonzero(np.isnan(shown.correlations))),
-            hits=tuple(_hit(self, query, int(shown.sketches[at]), score, measure) for at, score in best),
+            candidates=int(found.joinable.sketches.size),
+            hidden=int(found.joinable.sketches.size - found.tested.sketches.size),
+            own=found.own,
+            constant=undefined,
+            tested=int(found.tested.sketches.size) - undefined,
+            survivors=int(np.count_nonzero(found.q_values[correction] <= level)),
+            level=level,
+            correction=correction,
+            max_q=max_q,
+            shortlist=found.shortlist,
+            scored_by=how.known.scores_by,
+            hits=found.hits,
+            accidental=chance.hits if chance else None,
             measure=measure,
             rank=rank,
             min_sample=min_sample,
             elapsed_ms=(time.perf_counter() - started) * 1e3,
+        )
+
+    def _rank(self, query: Sketch, left_out: Numbers, settings: Settings, on_progress: OnProgress) -> Ranked:
+        """Score what joins, test it for chance, rank the whole list, and measure the best (section 4.4)."""
+        how = settings.how
+        scored = self.score(query, how.known.scores_by)
+        joinable = scored.only(~np.isin(scored.sketches, left_out))
+        own = int(scored.sketches.size - joinable.sketches.size)
+        if settings.retrieve is not None:
+            joinable = _largest_overlap(joinable, settings.retrieve)
+        tested = joinable.only(joinable.sample_sizes >= max(settings.min_sample, SMALLEST_SAMPLE))
+        p = quick_p_values(tested.correlations, tested.sample_sizes)
+        closer = p < max(WORTH_A_CLOSER_LOOK, settings.max_q or 0.0)
+        self._test_closer(query, tested, how, p, closer)
+        scores = ranker_named(settings.rank)(candidate_list(self, query, tested, how.seed, on_progress))
+        if settings.max_q is not None:
+            scores = np.where(correction_named(settings.correction)(p) <= settings.max_q, scores, np.nan)
+        dearer = how.known.scores_by != how.measure
+        places, best = best_first(tested, scores, settings.shortlist if dearer else settings.top)
+        measured = int(places.size) if dearer else None
+        if dearer:
+            places, best = self._measure_again(query, tested, places, settings, on_progress)
+        # A weak hit has not been looked at closely yet, and is shown all the same.
+        shown = np.isin(np.arange(p.size), places) & ~closer
+        self._test_closer(query, tested, how, p, shown)
+        q_values = {name: correct(p) for name, correct in CORRECTIONS.items()}
+        hits = tuple(
+            self._hit(query, int(tested.sketches[place]), how, score, [q[place] for q in q_values.values()])
+            for place, score in zip(places, best, strict=True)
+        )
+        return Ranked(own, joinable, tested, q_values, measured, hits)
+
+    def _test_closer(
+        self, query: Sketch, tested: Candidates, how: HowToMeasure, p: Floats, closer: npt.NDArray[np.bool_]
+    ) -> None:
+        """Put p-values from the moments of the samples in place of the quick ones."""
+        p[closer] = p_values(self.moments(query, how.known.scores_by, tested.sketches[closer]))
+
+    def _measure_again(
+        self, query: Sketch, tested: Candidates, places: Numbers, settings: Settings, on_progress: OnProgress
+    ) -> tuple[Numbers, Floats]:
+        """Measure a shortlist by the dearer measure that was asked for, and rank it by that."""
+        shortlist = tested.only(places)
+        for place, number in enumerate(shortlist.sketches):
+            on_progress(place, int(shortlist.sketches.size))
+            sample = join(query, self.sketch_at(int(number)))
+            shortlist.correlations[place] = settings.how.value_of(sample.x, sample.y)
+        given = candidate_list(self, query, shortlist, settings.how.seed, on_progress)
+        best, scores = best_first(shortlist, ranker_named(settings.rank)(given), settings.top)
+        return places[best], scores
+
+    def _hit(self, query: Sketch, number: int, how: HowToMeasure, score: float, q_values: list[float]) -> Hit:
+        found = self.sketch_at(number)
+        counts = found.counts
+        return Hit(
+            **asdict(estimate_sample(join(query, found), how)),
+            **asdict(found.pair),
+            aggregate=found.aggregate,
+            score=float(score),
+            q_value=float(q_values[0]),
+            q_value_by=float(q_values[1]),
+            rows=counts.rows,
+            distinct_keys=distinct_keys(found).value,
+            dropped_rows=counts.rows - counts.kept_rows,
         )
 
 
@@ -241,33 +235,5 @@ def _largest_overlap(candidates: Candidates, count: int) -> Candidates:
     return candidates.only(order[:count])
 
 
-def _best(candidates: Candidates, rank: str, top: int) -> list[tuple[int, float]]:
-    """Return place and score of the best, best first; equal scores come in the order of the index."""
-    scores = ranker_named(rank)(candidates.correlations, candidates.sample_sizes, candidates.join_sizes)
-    # The last digits depend on the order of sums: without them copies of a column tie. NaN never leads.
-    scores = np.where(np.isnan(scores), -np.inf, np.round(scores, TRUSTED_DIGITS))
-    if scores.size > 4 * top:
-        near = np.flatnonzero(scores >= np.partition(scores, -top)[-top])
-    else:
-        near = np.arange(scores.size)
-    order = near[np.lexsort((candidates.sketches[near], -scores[near]))][:top]
-    return [(int(place), float(scores[place])) for place in order if scores[place] > -np.inf]
-
-
-def _hit(index: StoredSketches, query: Sketch, number: int, score: float, measure: str) -> Hit:
-    found = index.sketch_at(number)
-    return Hit(
-        **asdict(estimate(query, found, measure)),
-        **asdict(found.pair),
-        aggregate=found.aggregate,
-        score=score,
-        rows=found.counts.rows,
-        distinct_keys=found.distinct_keys,
-        dropped_rows=_dropped(found),
-    )
-
-
-def _dropped(sketch: Sketch) -> int:
-    """Count the rows without a key or without a number."""
-    counts = sketch.counts
-    return counts.null_keys + counts.null_values + counts.not_finite
+def _silent(done: int, total: int) -> None:
+    """Show nothing."""

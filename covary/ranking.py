@@ -1,35 +1,90 @@
-"""Scores that order the whole candidate list (paper, section 4.4), and the rule that beats them."""
+"""Scores that order the whole candidate list: the paper's (section 4.4), baselines, and our rule."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
 from covary.aggregate import Floats
 from covary.errors import chosen
-from covary.intervals import unseen_factor
+from covary.influence import unseen_share
 
-Ranker = Callable[[Floats, Floats, Floats], Floats]
-
-
-def _standard_error(sample_size: Floats) -> Floats:
-    error: Floats = 1.0 / np.sqrt(np.maximum(sample_size, 4.0) - 3.0)
-    return error
+Ranker = Callable[["CandidateList"], Floats]
 
 
-def absolute(correlation: Floats, sample_size: Floats, join_size: Floats) -> Floats:
-    """s1: |r| (paper, section 4.4)."""
-    return np.abs(correlation)
+@dataclass(frozen=True, slots=True, eq=False)
+class CandidateList:
+    """What a ranker may look at: every candidate, or what it costs time to find out of every candidate.
+
+    Attributes:
+        correlations: NaN where undefined.
+        sample_sizes: pairs that each rests on.
+        join_sizes: rows of each whole join.
+        containments: the share of the query's keys that each holds.
+        bootstrap: finds PM1's estimates, and the lengths of its intervals.
+        hoeffding_lengths: finds the lengths of the paper's intervals for small samples.
+        seed: of random scores.
+    """
+
+    correlations: Floats
+    sample_sizes: Floats
+    join_sizes: Floats
+    containments: Floats
+    bootstrap: Callable[[], tuple[Floats, Floats]]
+    hoeffding_lengths: Callable[[], Floats]
+    seed: int = 0
 
 
-def fisher_penalised(correlation: Floats, sample_size: Floats, join_size: Floats) -> Floats:
-    """s2: |r| times one minus the standard error of Fisher's z (paper, section 4.4)."""
-    return np.abs(correlation) * (1.0 - _standard_error(sample_size))
-
-
-def finite_population(correlation: Floats, sample_size: Floats, join_size: Floats) -> Floats:
+def finite_population(candidates: CandidateList) -> Floats:
     """|r|/(1 + error), the error shrinking as the sample approaches the whole join."""
-    error = unseen_factor(sample_size, join_size) * _standard_error(sample_size)
-    return np.abs(correlation) / (1.0 + error)
+    unseen = unseen_share(candidates.sample_sizes, candidates.join_sizes)
+    return np.abs(candidates.correlations) / (1.0 + np.sqrt(unseen) * _fisher_error(candidates))
+
+
+def absolute(candidates: CandidateList) -> Floats:
+    """s1: |r|."""
+    return np.abs(candidates.correlations)
+
+
+def fisher_penalised(candidates: CandidateList) -> Floats:
+    """s2: |r| times one minus the standard error of Fisher's z."""
+    return np.abs(candidates.correlations) * (1.0 - _fisher_error(candidates))
+
+
+def bootstrap_penalised(candidates: CandidateList) -> Floats:
+    """s3: PM1's |r| times one minus half the length of its interval."""
+    estimates, lengths = candidates.bootstrap()
+    return np.abs(estimates) * (1.0 - lengths / 2.0)
+
+
+def hoeffding_penalised(candidates: CandidateList) -> Floats:
+    """s4: |r| times one minus the length of the Hoeffding interval, the shortest counting 0, the longest 1.
+
+    It depends on units: the bound takes both columns to lie in one common range.
+    """
+    lengths = candidates.hoeffding_lengths()
+    known = lengths[np.isfinite(lengths)]
+    shortest, longest = known.min(initial=np.inf), known.max(initial=-np.inf)
+    if not longest > shortest:
+        return absolute(candidates)  # all equally long: none is riskier than another
+    kept: Floats = 1.0 - (lengths - shortest) / (longest - shortest)
+    return np.abs(candidates.correlations) * kept
+
+
+def containment(candidates: CandidateList) -> Floats:
+    """jc: the estimated share of the query's keys that a column holds, whatever its correlation."""
+    return np.where(np.isnan(candidates.correlations), np.nan, candidates.containments)
+
+
+def random_order(candidates: CandidateList) -> Floats:
+    """Random scores between 0 and 1, the same for the same seed."""
+    scores = np.random.default_rng(candidates.seed).random(candidates.correlations.size)
+    return np.where(np.isnan(candidates.correlations), np.nan, scores)
+
+
+def _fisher_error(candidates: CandidateList) -> Floats:
+    error: Floats = 1.0 / np.sqrt(np.maximum(candidates.sample_sizes, 4.0) - 3.0)
+    return error
 
 
 DEFAULT_RANKER = "finite-population"
@@ -37,7 +92,12 @@ RANKERS: dict[str, Ranker] = {
     DEFAULT_RANKER: finite_population,
     "s1": absolute,
     "s2": fisher_penalised,
+    "s3": bootstrap_penalised,
+    "s4": hoeffding_penalised,
+    "jc": containment,
+    "random": random_order,
 }
+OF_PEARSON = ("s3", "s4")  # whose intervals are of Pearson's r
 
 
 def ranker_named(name: str) -> Ranker:

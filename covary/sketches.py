@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import inf
 
 from covary.aggregate import AGGREGATES, Floats, States
 from covary.errors import SketchError, chosen
@@ -9,6 +10,8 @@ from covary.hashing import SCHEMES, Hashes, HashScheme
 from covary.keys import NORMALISER
 
 DEFAULT_SIZE = 1024
+
+Range = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,11 @@ class Counts:
     not_finite: int
     minimum: float
     maximum: float
+
+    @property
+    def kept_rows(self) -> int:
+        """Rows that have a key and a number."""
+        return self.rows - self.null_keys - self.null_values - self.not_finite
 
     def __add__(self, other: "Counts") -> "Counts":
         return Counts(
@@ -115,6 +123,21 @@ class Sketch:
         return 1.0 if self.complete else self.reach
 
     @property
-    def distinct_keys(self) -> float:
-        """Distinct keys of the column: exact when complete, else (n-1)/U(n) (paper, section 2.1)."""
-        return float(self.size) if self.complete else (self.size - 1) / self.threshold
+    def value_range(self) -> Range:
+        """Bounds of the numbers of all keys, also of those that were cut off."""
+        held = (float(self.values.min()), float(self.values.max())) if self.size else (inf, -inf)
+        if self.complete:
+            return held
+        least, most = self._range_beyond()
+        return min(held[0], least), max(held[1], most)
+
+    def _range_beyond(self) -> Range:
+        """Bounds of the numbers of keys that were cut off, of which only the column's raw range is known."""
+        raw = self.counts.minimum, self.counts.maximum
+        if self.aggregate not in ("sum", "count"):
+            return raw
+        # Every key held has a row at least; at most the rest belongs to one key that was cut.
+        rows = float(max(1, self.counts.kept_rows - self.size))
+        if self.aggregate == "count":
+            return 1.0, rows
+        return min(raw[0], raw[0] * rows), max(raw[1], raw[1] * rows)

@@ -9,7 +9,7 @@ from typing import Any
 
 from rich.console import Console, RenderableType
 
-PIPE_WIDTH = 120
+PIPE_WIDTH = 128
 
 
 def console(stderr: bool = False) -> Console:

@@ -17,6 +17,15 @@ def signed(correlation: float) -> str:
     return f"{round(correlation, 2) + 0.0:+.2f}"
 
 
+def chance_of(probability: float | None) -> str:
+    """Write a p-value or q-value with two digits, and none that nobody would read."""
+    if probability is None:
+        return ""
+    if probability < 0.001:
+        return "<0.001"
+    return f"{probability:.2g}" if probability < 0.1 else f"{probability:.2f}"
+
+
 def count_of(number: float, noun: str) -> str:
     """Write "1 table", "1,458 tables", or "~6,805 keys" for an estimate."""
     about = "" if float(number).is_integer() else "~"
@@ -53,7 +62,7 @@ def table_of(*headings: str) -> Table:
         table.add_column(
             heading.removesuffix(">"),
             justify="right" if numeric else "left",
-            no_wrap=numeric or heading == "95 %",
+            no_wrap=numeric or heading.endswith(" %"),
             overflow="fold",
         )
     return table

@@ -8,9 +8,10 @@ import polars as pl
 import pytest
 
 from covary import join, sketch
-from covary.correlation import pearson, spearman
+from covary.correlation import pearson
 from covary.hashing import SCHEMES
-from covary.intervals import fisher
+from covary.intervals import Sampled, fisher
+from covary.measures import MEASURES
 
 HERE = Path(__file__).parent
 REFERENCE = json.loads((HERE / "reference.json").read_text(encoding="utf-8"))
@@ -107,10 +108,12 @@ def test_sums_and_means_are_exact_and_near_the_references_running_ones(aggregate
 @pytest.mark.parametrize("vector", REFERENCE["vectors"], ids=lambda v: v["name"])
 def test_estimators_equal_the_reference(vector):
     x, y = np.array(vector["x"], dtype=float), np.array(vector["y"], dtype=float)
-    interval = fisher(pearson(x, y), x.size)
-    found = [pearson(x, y), spearman(x, y), interval.low, interval.high]
+    interval = fisher(Sampled(x, y, pearson(x, y)))
+    names = ("pearson", "spearman", "rin", "qn", "kendall")
+    found = [*(MEASURES[name].of(x, y, 0) for name in names), interval.low, interval.high]
+    reference = [vector[name] for name in (*names[:-1], "kendall_tau_b")]
     ends = vector["fisher_ci95"]
-    expected = [float(each) for each in (vector["pearson"], vector["spearman"], ends["lb"], ends["ub"])]
+    expected = [float(each) for each in (*reference, ends["lb"], ends["ub"])]
     assert found == pytest.approx(expected, abs=1e-9, nan_ok=True)
 
 
@@ -141,5 +144,5 @@ def test_the_whole_join_is_the_table_of_figure_1():
     assert sorted(zip(sample.x.tolist(), sample.y.tolist(), strict=True)) == [
         (2.0, 2.5), (3.0, 4.0), (4.0, 2.95), (6.0, 5.0),
     ]  # fmt: skip
-    assert sample.join.exact
-    assert sample.join.overlap == 4
+    assert sample.exact
+    assert sample.keys.join_size.value == 4

@@ -4,17 +4,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from covary.estimates import estimate
 from covary.hashing import SCHEMES
 from covary.index import OpenSegment
+from covary.joins import join
 from covary.kernel import finish, sketch_rows
-from covary.query import Index, estimate
+from covary.moments import moments_of
+from covary.query import Index
 from covary.segment import TableRecord, build_segment, fold_segments
 from covary.segmentfiles import write_segment
 from covary.sketches import SketchConfig
 from covary.store import Manifest, building, commit
 
 SIZE = 32
-TOLERANCE = {"pearson": 1e-9, "spearman": 1e-12}
+TOLERANCE = {"pearson": 1e-9, "spearman": 1e-12, "rin": 1e-12}
 
 
 def sketches_of(keys, columns, config, table="t"):
@@ -67,6 +70,31 @@ def assert_same_scores(query, candidates, measure):
             assert np.isnan(scored.correlations[at])
         else:
             assert scored.correlations[at] == pytest.approx(expected.correlation, abs=TOLERANCE[measure])
+
+
+def assert_same_moments(query, candidates, measure):
+    records = [(TableRecord(f"t{n}", f"/t{n}"), [c]) for n, c in enumerate(candidates)]
+    opened = OpenSegment(build_segment(records), query.config)
+    scored = opened.score(query, measure)
+    some = np.sort(scored.sketches)[::2]
+    found = opened.moments(query, measure, some)
+    for place, number in enumerate(some):
+        sample = join(query, candidates[number])
+        expected = moments_of(sample.x, sample.y, measure)
+        assert found.size[place] == expected.size[0]
+        if np.isnan(expected.correlation[0]):
+            assert np.isnan(found.correlation[place])
+            continue
+        for name in ("correlation", "x_kurtosis", "y_kurtosis", "effective"):
+            of_all, of_one = getattr(found, name)[place], getattr(expected, name)[0]
+            assert of_all == pytest.approx(of_one, rel=1e-6, abs=1e-9), name
+        if abs(expected.correlation[0]) < 0.999:  # on a line there is no error around it
+            assert found.error[place] == pytest.approx(expected.error[0], rel=1e-6)
+        if measure == "pearson":
+            for name in ("x_mean", "x_deviation", "y_mean", "y_deviation"):
+                scale = expected.x_deviation[0] if name[0] == "x" else expected.y_deviation[0]
+                of_all, of_one = getattr(found, name)[place], getattr(expected, name)[0]
+                assert of_all / scale == pytest.approx(of_one / scale, rel=1e-6, abs=1e-9), name
 
 
 @pytest.mark.parametrize("hash_name", sorted(SCHEMES))
@@ -136,7 +164,7 @@ def test_a_segment_returns_the_sketches_that_were_put_in(hash_name, seed):
         assert_same_sketch(found, by_name[found.pair, found.aggregate])
 
 
-@pytest.mark.parametrize("measure", ["pearson", "spearman"])
+@pytest.mark.parametrize("measure", sorted(TOLERANCE))
 @pytest.mark.parametrize("hash_name", sorted(SCHEMES))
 @settings(max_examples=40)
 @given(seed=st.integers(0, 10**6))
@@ -146,6 +174,7 @@ def test_scoring_all_at_once_equals_estimating_one_by_one(hash_name, measure, se
     rng = np.random.default_rng(seed + 1)
     query = one(rng.integers(0, 70, 80), rng.normal(size=80), config)
     assert_same_scores(query, candidates, measure)
+    assert_same_moments(query, candidates, measure)
 
 
 def related(rows=200, seed=5):
@@ -154,7 +183,7 @@ def related(rows=200, seed=5):
     return np.arange(rows), x, 0.5 * x + rng.normal(size=rows)
 
 
-@pytest.mark.parametrize("measure", ["pearson", "spearman"])
+@pytest.mark.parametrize("measure", sorted(TOLERANCE))
 def test_scoring_holds_for_constants_ties_offsets_and_magnitudes(measure):
     keys, x, y = related()
     config = SketchConfig(1024)
@@ -166,6 +195,7 @@ def test_scoring_holds_for_constants_ties_offsets_and_magnitudes(measure):
     candidates = [one(keys, column, config) for column in columns]
     for values in (x, np.round(x), 1e9 + x, 1e200 * x, 1e-300 * x, np.full(200, 3.3)):
         assert_same_scores(one(keys, values, config), candidates, measure)
+        assert_same_moments(one(keys, values, config), candidates, measure)
 
 
 @pytest.mark.parametrize(
@@ -181,7 +211,7 @@ def test_pearson_of_all_keeps_nine_digits_where_cancellation_is_worst(change):
     assert_same_scores(one(keys, x, config), [one(keys, change(y), config)], "pearson")
 
 
-@pytest.mark.parametrize("measure", ["pearson", "spearman"])
+@pytest.mark.parametrize("measure", sorted(TOLERANCE))
 @pytest.mark.parametrize("outlier", [1e5, 1e13, 1e17, 1e30])
 def test_a_query_value_outside_the_join_leaves_the_score_alone(measure, outlier):
     keys, x, y = related()
@@ -190,7 +220,7 @@ def test_a_query_value_outside_the_join_leaves_the_score_alone(measure, outlier)
     assert_same_scores(query, [one(keys, y, config)], measure)
 
 
-@pytest.mark.parametrize("measure", ["pearson", "spearman"])
+@pytest.mark.parametrize("measure", sorted(TOLERANCE))
 def test_small_query_values_in_the_join_keep_their_digits_beside_large_ones_outside(measure):
     keys, x, y = related()
     config = SketchConfig(1024)
@@ -212,7 +242,7 @@ def test_a_column_with_a_sum_beyond_a_doubles_range_never_leads():
 units = st.tuples(st.sampled_from([0.001, 0.5, 1.8, 60.0, 1e6]), st.sampled_from([0.0, 32.0, -5.0, 273.15]))
 
 
-@pytest.mark.parametrize("measure", ["pearson", "spearman"])
+@pytest.mark.parametrize("measure", sorted(TOLERANCE))
 @settings(max_examples=25)
 @given(query_units=units, candidate_units=units)
 def test_units_change_neither_correlations_nor_order(measure, query_units, candidate_units):

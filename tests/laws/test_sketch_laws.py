@@ -217,9 +217,9 @@ def test_the_joined_sample_is_part_of_the_true_join(hash_name, left, right):
     true_join = {each: (mine[k][-1], theirs[k][-1]) for each, k in zip(identities, both, strict=True)}
     found = zip(sample.key_hashes.tolist(), sample.x.tolist(), sample.y.tolist(), strict=True)
     assert all(true_join[each] == (x, y) for each, x, y in found)
-    assert sample.size <= sample.join.overlap or not both
-    if sample.join.exact:
-        assert sample.size == sample.join.overlap == len(both)
+    assert sample.size <= sample.keys.join_size.value or not both
+    if sample.exact:
+        assert sample.size == sample.keys.join_size.value == len(both)
 
 
 @pytest.mark.parametrize("hash_name", HASHES)

@@ -7,19 +7,47 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from covary.answers import closing_line, estimate_sentence, hits_view, how_it_joins
-from covary.query import Estimate, Hit, Hits, QueryNote
+from covary.answers import (
+    chance_lines,
+    closing_line,
+    estimate_sentence,
+    estimate_view,
+    hits_view,
+    how_it_joins,
+)
+from covary.estimates import Estimate
+from covary.hits import Hit, Hits, QueryNote
+from covary.keysets import KeySets, SetEstimate
 from covary.terminal import plain
-from covary.wording import count_of, duration, printable, signed, size_of
+from covary.wording import chance_of, count_of, duration, printable, signed, size_of
 
 QUERY = QueryNote("flights", "time_hour", "dep_delay", "mean", 336_776, 6805.14, 8255)
 
 
-def estimate(r=0.5, low=0.4, high=0.6, n=800, total=6714.9, exact=False, measure="pearson"):
-    return Estimate(r, low, high, measure, n, total, 0.98, total, exact)
+def estimate(r=0.5, low=0.4, high=0.6, n=800, total=6714.9, exact=False, **more):
+    given = {
+        "correlation": r,
+        "low": low,
+        "high": high,
+        "measure": "pearson",
+        "interval": "influence",
+        "confidence": 0.95,
+        "p_value": 0.013,
+        "sample_size": n,
+        "overlap": total,
+        "overlap_error": 0.0 if exact else 80.0,
+        "containment": 0.98,
+        "containment_error": 0.01,
+        "join_size": total,
+        "exact": exact,
+        "reason": None,
+    }
+    return Estimate(**given | more)
 
 
-def hit(table="weather", value="temp", found=None, rows=300, keys=100.0, dropped=0, aggregate="mean"):
+def hit(
+    table="weather", value="temp", found=None, rows=300, keys=100.0, dropped=0, aggregate="mean", score=0.4
+):
     fields = asdict(found or estimate())
     return Hit(
         **fields,
@@ -27,15 +55,37 @@ def hit(table="weather", value="temp", found=None, rows=300, keys=100.0, dropped
         key="hour",
         value=value,
         aggregate=aggregate,
-        score=0.4,
+        score=score,
+        q_value=0.004,
+        q_value_by=0.3,
         rows=rows,
         distinct_keys=keys,
         dropped_rows=dropped,
     )
 
 
-def hits(*found, candidates=9, hidden=0, own=0, elapsed_ms=281.4, measure="pearson"):
-    return Hits(QUERY, candidates, hidden, own, 0, found, measure, "finite-population", 10, elapsed_ms)
+def hits(*found, **more):
+    given = {
+        "query": QUERY,
+        "candidates": 9,
+        "hidden": 0,
+        "own": 0,
+        "constant": 0,
+        "tested": 9,
+        "survivors": 7,
+        "level": 0.05,
+        "correction": "bh",
+        "max_q": None,
+        "shortlist": None,
+        "scored_by": "pearson",
+        "hits": found,
+        "accidental": None,
+        "measure": "pearson",
+        "rank": "finite-population",
+        "min_sample": 10,
+        "elapsed_ms": 281.4,
+    }
+    return Hits(**given | more)
 
 
 def text_of(view, width):
@@ -113,11 +163,12 @@ def test_an_exact_hit_is_shown_as_exact():
 
 def test_a_wide_answer_has_one_line_for_each_hit():
     shown = text_of(hits_view(hits(hit(), hit(value="dewp", found=estimate(-0.3, -0.4, -0.2))), 120), 120)
-    headline, headings, first, second, closing = (line.rstrip() for line in shown.splitlines())
+    headline, headings, first, second, chance, closing = (line.rstrip() for line in shown.splitlines())
     assert headline == "What moves with flights.dep_delay (mean per time_hour, ~6,805 keys)"
     assert headings.split("  ")[0] == "#"
     assert first.endswith("time_hour = weather.hour; 3 rows per key averaged")
-    assert "-0.30  [-0.40, -0.20]  800/~6,715" in second
+    assert "-0.30  [-0.40, -0.20]  800/~6,715  0.004" in second
+    assert chance.startswith("7 of 9 columns survive 5 %")
     assert closing.startswith("9 columns join")
 
 
@@ -131,14 +182,73 @@ def test_a_narrow_answer_tells_once_how_neighbours_join():
 
 def test_an_estimate_is_a_sentence():
     assert estimate_sentence(estimate()) == (
-        "r = +0.50, 95 % between +0.40 and +0.60, from 800 of about 6,715 shared keys"
+        "r = +0.50, 95 % between +0.40 and +0.60, from 800 of about 6,715 shared keys, p = 0.013"
     )
-    assert estimate_sentence(estimate(0.97, 0.97, 0.97, 365, 365.0, exact=True)) == (
-        "r = +0.97, from 365 of 365 shared keys (exact)"
+    assert estimate_sentence(estimate(0.97, 0.97, 0.97, 365, 365.0, exact=True, p_value=1e-9)) == (
+        "r = +0.97, from 365 of 365 shared keys, p < 0.001 (exact)"
     )
-    assert estimate_sentence(estimate(None, None, None, 2, 2.0)) == (
-        "r is undefined: it takes 3 shared keys and there are 2"
+    assert estimate_sentence(estimate(0.2, None, None, measure="qn", interval=None)) == (
+        "qn = +0.20, from 800 of about 6,715 shared keys, p = 0.013"
     )
-    assert estimate_sentence(estimate(None, None, None, 40, 40.0, measure="spearman")) == (
-        "ρ is undefined: a column has one value only on the 40 shared keys"
+    undefined = estimate(
+        None, None, None, 40, 40.0, measure="spearman", reason="there is nothing", p_value=None
     )
+    assert estimate_sentence(undefined) == "ρ is undefined: there is nothing"
+
+
+def test_an_estimate_tells_how_the_keys_meet():
+    counted, about = SetEstimate(40.0, 0.0), SetEstimate(6714.9, 80.2)
+    share, rough = SetEstimate(0.4, 0.0), SetEstimate(0.98, 0.014)
+    keys = KeySets(about, about, about, counted, share, share, rough)
+    shown = text_of(estimate_view(estimate(), keys, QUERY, QUERY), 200).splitlines()[2]
+    assert shown.startswith("They share 40 keys: 40 % of the ~6,805 keys of flights, 98 ± 1 % of")
+    keys = KeySets(about, about, about, about, share, share, rough)
+    shown = text_of(estimate_view(estimate(), keys, QUERY, QUERY), 200).splitlines()[2]
+    assert shown.startswith("They share about 6,715 ± 80 keys")
+
+
+def test_a_chance_is_written_with_two_digits():
+    assert [chance_of(p) for p in (0.0, 0.0009, 0.0042, 0.05, 0.123, 1.0, None)] == [
+        "<0.001", "<0.001", "0.0042", "0.05", "0.12", "1.00", "",
+    ]  # fmt: skip
+
+
+def test_the_screen_says_how_many_may_be_chance():
+    assert chance_lines(hits(hit(), tested=41_200, survivors=37)) == [
+        "37 of 41,200 columns survive 5 %: no more of them than that should be chance."
+    ]
+    assert chance_lines(hits(tested=0, survivors=0)) == []
+
+
+def test_hits_of_chance_stand_beside_the_real_ones():
+    accidental = (hit(value="noise", found=estimate(-0.11), score=0.35),)
+    answer = hits(hit(), hit(value="dewp", score=0.3), accidental=accidental)
+    lines = [line.rstrip() for line in text_of(hits_view(answer, 160), 160).splitlines()]
+    assert "by chance" in lines[1]
+    assert "0.004      -0.11" in lines[2]
+    assert "0.004          –" in lines[3]
+    assert lines[5] == (
+        "With your numbers shuffled over their keys, the strongest is weather.noise with r = -0.11: "
+        "1 of the 2 shown is stronger than that."
+    )
+    assert "no column has a correlation" in chance_lines(hits(hit(), accidental=()))[1]
+
+
+def test_the_q_shown_is_that_of_the_correction_chosen():
+    assert "0.30" in text_of(hits_view(hits(hit(), correction="by"), 160), 160)
+
+
+def test_a_measure_without_an_interval_has_no_column_for_it():
+    shown = text_of(hits_view(hits(hit(found=estimate(0.2, None, None)), measure="qn"), 160), 160)
+    assert "95 %" not in shown
+
+
+def test_another_confidence_is_in_the_heading():
+    assert "90 %" in text_of(hits_view(hits(hit(found=estimate(confidence=0.9))), 160), 160)
+
+
+def test_the_closing_line_tells_the_length_of_the_shortlist():
+    line = closing_line(hits(hit(), shortlist=4, scored_by="spearman", measure="qn", max_q=0.01))
+    assert "the best 4 by spearman measured by qn (--shortlist)" in line
+    assert "only q of at most 0.01 shown (--max-q)" in line
+    assert "all measured by qn" in closing_line(hits(hit(), shortlist=9, measure="qn"))

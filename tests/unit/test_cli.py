@@ -134,13 +134,40 @@ def test_query_passes_every_option_on(ask, lake):
 def test_query_shows_a_table_and_what_was_left_out(ask):
     lines = ask().stdout.splitlines()
     assert lines[0] == "What moves with sales.revenue (mean per day, 336 keys)"
-    assert lines[1].split() == ["#", "table", "column", "r", "95", "%", "sample", "how", "it", "joins"]
+    assert lines[1].split() == ["#", "table", "column", "r", "95", "%", "sample", "q", "how", "it", "joins"]
     assert lines[2].split()[:3] == ["1", "weather", "temp"]
-    assert lines[2].endswith("exact  all 336  day = weather.date; 2 rows per key averaged")
-    assert lines[4].startswith(
+    assert lines[2].endswith("exact  all 336  <0.001  day = weather.date; 2 rows per key averaged")
+    assert " of 2 columns surviv" in lines[4]
+    assert lines[5].startswith(
         "2 columns join; 1 more hidden (fewer than 10 sampled keys; --min-sample to see them); "
         "2 columns of sales itself left out"
     )
+
+
+def test_query_shows_what_is_chance(ask):
+    shown = " ".join(ask("--null", "--max-q", "0.05").stdout.split())
+    assert "only q of at most 0.05 shown (--max-q)" in shown
+    assert "With your numbers shuffled over their keys, the strongest is weather." in shown
+    answer = strict_json(ask("--null", "--max-q", "0.05", "--json").stdout)
+    assert answer["level"] == answer["max_q"] == 0.05
+    assert answer["survivors"] == len(answer["hits"]) <= answer["tested"] == 2
+    assert len(answer["accidental"]) == 2
+    assert all(hit["q_value"] <= 0.05 for hit in answer["hits"])
+
+
+@pytest.mark.parametrize("measure", ["rin", "qn", "pm1", "kendall", "distance", "chatterjee"])
+def test_query_takes_every_measure(ask, measure):
+    answer = strict_json(ask("--measure", measure, "--json").stdout)
+    assert answer["measure"] == measure
+    assert answer["hits"][0]["value"] == "temp"
+
+
+@pytest.mark.parametrize("interval", ["fisher", "pm1", "hoeffding", "hoeffding-small"])
+def test_estimate_takes_every_interval(lake, interval):
+    answer = strict_json(estimate(lake, "--size", 64, "--interval", interval, "--json").stdout)
+    assert answer["interval"] == interval
+    assert answer["low"] <= answer["correlation"] <= answer["high"]
+    assert answer["keys"]["intersection"]["error"] > 0
 
 
 def test_query_fits_eighty_columns(ask):
@@ -189,7 +216,7 @@ def test_estimate_answers_in_three_lines(lake):
     columns, answer, meeting = estimate(lake).stdout.splitlines()
     assert columns == "sales.revenue (mean per day) and weather.temp (mean per date)"
     assert answer.startswith("r = +0.")
-    assert answer.endswith("from 336 of 336 shared keys (exact)")
+    assert answer.endswith("from 336 of 336 shared keys, p < 0.001 (exact)")
     assert meeting == "They share 336 keys: 100 % of the 336 keys of sales, 100 % of the 336 keys of weather."
 
 

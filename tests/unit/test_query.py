@@ -3,13 +3,19 @@ from dataclasses import asdict
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 from covary.errors import CovaryError, NoSuchColumn, TableError, UnusableColumn
+from covary.estimates import estimate
 from covary.frames import sketch
 from covary.kernel import finish, sketch_rows
-from covary.query import estimate, open_index
+from covary.measures import MEASURES
+from covary.query import open_index
+from covary.ranking import OF_PEARSON, RANKERS
 from covary.segment import TableRecord, build_segment
 from covary.segmentfiles import write_segment
+from covary.significance import benjamini_hochberg, benjamini_yekutieli
 from covary.sketches import SketchConfig
 from covary.store import Manifest, building, commit
 
@@ -83,9 +89,11 @@ def test_two_shared_keys_never_make_a_hit(index):
     assert "two" not in names(index.query(QUERY, "key", "x", min_sample=0))
 
 
-@pytest.mark.parametrize("measure", ["pearson", "spearman"])
-@pytest.mark.parametrize("rank", ["finite-population", "s1", "s2"])
+@pytest.mark.parametrize("measure", sorted(MEASURES))
+@pytest.mark.parametrize("rank", sorted(RANKERS))
 def test_undefined_correlations_never_lead(index, measure, rank):
+    if rank in OF_PEARSON and measure not in ("pearson", "pm1"):
+        return
     hits = index.query(QUERY, "key", "x", measure=measure, rank=rank, min_sample=0)
     assert "constant" not in names(hits)
     flat = QUERY.with_columns(x=pl.lit(1.5))
@@ -107,12 +115,88 @@ def test_a_hit_says_what_estimating_the_pair_says(index):
         assert hit.low == hit.correlation == hit.high
 
 
+@pytest.mark.parametrize("measure", sorted(MEASURES))
+def test_every_measure_finds_the_strongest(index, measure):
+    hits = index.query(QUERY, "key", "x", measure=measure)
+    assert hits[0].table == "strong"
+    assert hits[0].measure == measure
+    cheap = measure in ("pearson", "spearman", "rin")
+    assert hits.shortlist == (None if cheap else 4)
+    assert hits.scored_by == ("pearson" if measure == "pm1" else measure if cheap else "spearman")
+
+
+def test_a_dearer_measure_ranks_a_shortlist(index):
+    hits = index.query(QUERY, "key", "x", measure="kendall", shortlist=2)
+    assert hits.shortlist == 2
+    assert names(hits) == ["strong", "middle"]
+    seen = []
+    index.query(QUERY, "key", "x", measure="kendall", on_progress=lambda *step: seen.append(step))
+    assert seen == [(0, 4), (1, 4), (2, 4), (3, 4)]
+
+
+def test_q_values_are_over_all_columns_tested(index):
+    hits = index.query(QUERY, "key", "x")
+    assert (hits.tested, hits.constant) == (4, 1)
+    p = np.array([hit.p_value for hit in hits])
+    assert [hit.q_value for hit in hits] == pytest.approx(benjamini_hochberg(p))
+    assert [hit.q_value_by for hit in hits] == pytest.approx(benjamini_yekutieli(p))
+    assert all(hit.q_value >= hit.p_value for hit in hits)
+
+
+def test_the_largest_q_leaves_weak_hits_out(index):
+    weakest = index.query(QUERY, "key", "x")[-1]
+    assert weakest.table == "half"
+    hits = index.query(QUERY, "key", "x", max_q=weakest.q_value * 0.9)
+    assert names(hits) == ["strong", "middle", "twin"]
+    assert (hits.survivors, hits.level) == (3, weakest.q_value * 0.9)
+    stricter = index.query(QUERY, "key", "x", max_q=weakest.q_value * 1.1, correction="by")
+    assert "half" not in names(stricter)
+    assert names(index.query(QUERY, "key", "x", max_q=1)) == names(index.query(QUERY, "key", "x"))
+
+
+def test_shuffled_numbers_show_what_chance_finds(index):
+    hits = index.query(QUERY, "key", "x", null=True, seed=1)
+    assert index.query(QUERY, "key", "x").accidental is None
+    assert len(hits.accidental) == 4
+    assert abs(hits.accidental[0].correlation) < 0.4 < abs(hits[0].correlation)
+    again = index.query(QUERY, "key", "x", null=True, seed=1)
+    assert again.accidental == hits.accidental
+    assert index.query(QUERY, "key", "x", null=True, seed=2).accidental != hits.accidental
+
+
+@pytest.mark.parametrize("rank", sorted(set(RANKERS) - {"s4"}))
+@settings(max_examples=15, deadline=None)
+@given(
+    scale=st.floats(1e-9, 1e9), offset=st.floats(-1e6, 1e6), sign=st.sampled_from([1, -1]),
+    measure=st.sampled_from(["pearson", "pm1"]),
+)  # fmt: skip
+def test_units_do_not_change_the_order(index, rank, scale, offset, sign, measure):
+    assume(abs(offset) < 1e6 * scale)  # else what varies is lost beside the offset
+    if measure == "pearson" or rank not in OF_PEARSON:
+        expected = index.query(QUERY, "key", "x", rank=rank, measure=measure)
+        other = QUERY.with_columns(x=sign * scale * pl.col("x") + offset)
+        found = index.query(other, "key", "x", rank=rank, measure=measure)
+        assert names(found) == names(expected)
+        assert [hit.correlation for hit in found] == pytest.approx(
+            [sign * hit.correlation for hit in expected], abs=1e-8
+        )
+
+
+def test_s4_depends_on_units_as_the_paper_has_it(index):
+    scores = [hit.score for hit in index.query(QUERY, "key", "x", rank="s4")]
+    moved = QUERY.with_columns(x=pl.col("x") + 10_000)
+    assert [hit.score for hit in index.query(moved, "key", "x", rank="s4")] != pytest.approx(scores)
+
+
 def test_an_answer_is_plain_data(index):
     answer = index.query(QUERY, "key", "x", top=1).to_dict()
     assert {"query", "candidates", "hits", "elapsed_ms"} <= answer.keys()
     assert {"table", "key", "value", "aggregate", "rows", "distinct_keys"} <= answer["query"].keys()
     wanted = "table key value aggregate correlation low high measure sample_size overlap containment"
     assert {*wanted.split(), "join_size", "exact", "score"} <= answer["hits"][0].keys()
+    assert {"p_value", "q_value", "q_value_by", "interval", "confidence", "reason"} <= answer["hits"][
+        0
+    ].keys()
 
 
 def test_own_columns_are_left_out_unless_asked_for(spark, lake, tmp_path):
@@ -143,6 +227,8 @@ def test_an_undefined_estimate_has_no_ends(index):
     flat = sketch(QUERY.with_columns(x=pl.lit(1.5)), "key", "x", size=256)
     found = estimate(flat, index.sketch("middle", "k", "v"))
     assert (found.correlation, found.low, found.high, found.sample_size) == (None, None, None, 100)
+    assert found.p_value is None
+    assert found.reason == "a column has one value only on the 100 shared keys"
 
 
 @pytest.mark.parametrize(
@@ -152,6 +238,11 @@ def test_an_undefined_estimate_has_no_ends(index):
         ({"aggregate": "mode"}, "no aggregate"), ({"top": "ten"}, "whole number"),
         ({"measure": ["pearson"]}, "no measure"),
         ({"min_sample": -1}, "at least 0"), ({"retrieve": 0}, "at least 1"), ({"rank": 1}, "no ranker"),
+        ({"interval": "wald"}, "no interval"), ({"measure": "qn", "interval": "fisher"}, "none is known"),
+        ({"confidence": 95.0}, "below 1"), ({"confidence": "high"}, "below 1"), ({"seed": -1}, "seed"),
+        ({"max_q": 0}, "above 0"), ({"max_q": 5}, "at most 1"), ({"max_q": "small"}, "above 0"),
+        ({"correction": "holm"}, "no correction"), ({"shortlist": 0}, "at least 1"),
+        ({"rank": "s3", "measure": "spearman"}, "Pearson"), ({"rank": "s4", "measure": "qn"}, "Pearson"),
     ],
 )  # fmt: skip
 def test_a_wrong_setting_is_refused(index, settings, message):

@@ -1,0 +1,185 @@
+"""PM1: Pearson's r of resamples, their mean and their modified percentiles (paper, section 5.3; Wilcox)."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from covary.aggregate import Floats
+from covary.compiled import compiled, unsigned
+from covary.correlation import pearson, standardised
+from covary.dependence import NAN, can_be_compared
+
+FEWEST_DRAWS, MOST_DRAWS = 50, 10_000
+# Resampling stops when the mean moves by more than this with a probability below 0.05 %: a normal number
+# lies this many standard deviations off as rarely, on either side.
+CLOSE_ENOUGH, RARELY = 0.01, 3.4808
+
+# Of this many sorted resamples, the ends of a 95 % interval (1-based), for samples smaller than a size.
+PM1_DRAWS = 599
+PM1_ENDS = ((40, 7, 593), (80, 8, 592), (180, 11, 588), (250, 14, 585), (np.inf, 15, 584))
+
+# Below this share of the sample's sum of squares, a resample's has lost too many digits to cancellation.
+LOST_DIGITS = 1e-6
+LOST = np.inf  # stands for the r of such a resample until it is known
+
+# Numba takes the product of an unsigned and a signed integer for a float: all of these are unsigned.
+ODD_STEP, LOW_HALF = unsigned(0x9E3779B97F4A7C15), unsigned(0xFFFFFFFF)
+FIRST_FACTOR, SECOND_FACTOR = unsigned(0xBF58476D1CE4E5B9), unsigned(0x94D049BB133111EB)
+
+
+def resampled(x: Floats, y: Floats, draws: int, seed: int = 0) -> Floats:
+    """Return Pearson's r of pairs drawn with replacement, as often as asked; NaN where a column is constant.
+
+    A draw depends on its number and the seed alone: asking for more draws appends to the same ones.
+    """
+    if not can_be_compared(x, y):
+        return np.full(draws, np.nan)
+    return _Resampling.of(x, y, seed).draw(0, draws)
+
+
+def pm1(x: Floats, y: Floats, seed: int = 0) -> float:
+    """Mean of Pearson's r over resamples, drawn until it is settled; a constant resample counts as 0."""
+    if not can_be_compared(x, y):
+        return NAN
+    resampling = _Resampling.of(x, y, seed)
+    correlations = np.empty(0)
+    while correlations.size < MOST_DRAWS and not _is_settled(correlations):
+        draws = min(max(FEWEST_DRAWS, correlations.size // 4), MOST_DRAWS - correlations.size)
+        more = resampling.draw(correlations.size, draws)
+        correlations = np.append(correlations, np.nan_to_num(more))
+    return float(correlations.mean())
+
+
+def _is_settled(correlations: Floats) -> bool:
+    draws = correlations.size
+    return draws > 0 and bool(RARELY * correlations.std(ddof=1) <= CLOSE_ENOUGH * np.sqrt(draws))
+
+
+def pm1_ends(x: Floats, y: Floats, seed: int = 0) -> tuple[float, float]:
+    """Return the ends of a 95 % interval of Pearson's r; a constant resample is drawn anew."""
+    if not can_be_compared(x, y):
+        return NAN, NAN
+    resampling = _Resampling.of(x, y, seed)
+    correlations, drawn = np.empty(0), 0
+    while correlations.size < PM1_DRAWS and drawn < MOST_DRAWS:
+        missing = PM1_DRAWS - correlations.size
+        more = resampling.draw(drawn, missing)
+        correlations, drawn = np.append(correlations, more[~np.isnan(more)]), drawn + missing
+    if correlations.size < PM1_DRAWS:
+        return NAN, NAN
+    low, high = next((low, high) for size, low, high in PM1_ENDS if x.size < size)
+    ascending = np.sort(correlations)
+    return float(ascending[low - 1]), float(ascending[high - 1])
+
+
+@dataclass(frozen=True, slots=True)
+class _Resampling:
+    """A sample, the same with sums that lose no digits, and what its draws depend on."""
+
+    x: Floats
+    y: Floats
+    unit_x: Floats
+    unit_y: Floats
+    seed: np.uint64
+
+    @classmethod
+    def of(cls, x: Floats, y: Floats, seed: int) -> "_Resampling":
+        # The last place is for the one pair too many that an odd number of pairs draws: it adds nothing.
+        unit_x, unit_y = np.append(standardised(x), 0.0), np.append(standardised(y), 0.0)
+        # A view or a read-only array would be compiled for anew: hence the copies.
+        return cls(np.array(x), np.array(y), unit_x, unit_y, unsigned(seed % 2**64))
+
+    def draw(self, first: int, draws: int) -> Floats:
+        """Return Pearson's r of as many draws, from the first on."""
+        correlations: Floats = _correlate(self.unit_x, self.unit_y, self.seed, first, draws)
+        _mark_constant(correlations, self.x, self.y, self.seed, first)
+        for lost in np.flatnonzero(correlations == LOST):
+            places = _places(self.x.size, self.seed, first + lost)
+            correlations[lost] = pearson(self.x[places], self.y[places])
+        return correlations
+
+
+@compiled
+def _correlate(x: Any, y: Any, seed: Any, first: Any, draws: Any) -> Any:
+    """Compute r of each draw in one pass, two pairs at a time; LOST when digits were."""
+    size = x.size - 1
+    correlations = np.empty(draws)
+    for draw in range(draws):
+        counter = _first_counter(size, seed, first + draw)
+        sx = sy = sxx = syy = sxy = tx = ty = txx = tyy = txy = 0.0
+        for drawn in range(1, size + 1, 2):
+            counter += ODD_STEP
+            i, j = _two_places(counter, size)
+            j = j if drawn < size else unsigned(size)
+            sx += x[i]
+            tx += x[j]
+            sy += y[i]
+            ty += y[j]
+            sxx += x[i] * x[i]
+            txx += x[j] * x[j]
+            syy += y[i] * y[i]
+            tyy += y[j] * y[j]
+            sxy += x[i] * y[i]
+            txy += x[j] * y[j]
+        correlations[draw] = _pearson(size, sx + tx, sy + ty, sxx + txx, syy + tyy, sxy + txy)
+    return correlations
+
+
+@compiled
+def _pearson(size: Any, sx: Any, sy: Any, sxx: Any, syy: Any, sxy: Any) -> Any:
+    x_spread, y_spread = sxx - sx * sx / size, syy - sy * sy / size
+    # The sum of squares of the sample itself is 1.
+    if x_spread > LOST_DIGITS * (1 + sxx) and y_spread > LOST_DIGITS * (1 + syy):
+        return min(1.0, max(-1.0, (sxy - sx * sy / size) / np.sqrt(x_spread) / np.sqrt(y_spread)))
+    return LOST
+
+
+@compiled
+def _mark_constant(correlations: Any, x: Any, y: Any, seed: Any, first: Any) -> None:
+    """Turn LOST into NaN where a column is constant: far quicker than to let Pearson's r find out."""
+    for draw in range(correlations.size):
+        if correlations[draw] == LOST:
+            places = _places(x.size, seed, first + draw)
+            if _is_constant(x, places) or _is_constant(y, places):
+                correlations[draw] = np.nan
+
+
+@compiled
+def _is_constant(values: Any, places: Any) -> Any:
+    constant = True
+    for place in places:
+        constant = constant and values[place] == values[places[0]]
+    return constant
+
+
+@compiled
+def _places(size: Any, seed: Any, draw: Any) -> Any:
+    """Return the places of the pairs of one draw, the same that its sums were over."""
+    counter = _first_counter(size, seed, draw)
+    places = np.empty(size + 1, np.int64)
+    for drawn in range(0, size, 2):
+        counter += ODD_STEP
+        places[drawn], places[drawn + 1] = _two_places(counter, size)
+    return places[:size]
+
+
+@compiled
+def _first_counter(size: Any, seed: Any, draw: Any) -> Any:
+    return _mixed(seed) + unsigned(draw) * unsigned((size + 1) // 2) * ODD_STEP
+
+
+@compiled
+def _two_places(counter: Any, size: Any) -> Any:
+    """Return two random places below a size: the halves of a random number, each times the size."""
+    number = _mixed(counter)
+    shift = unsigned(32)
+    return ((number & LOW_HALF) * unsigned(size)) >> shift, ((number >> shift) * unsigned(size)) >> shift
+
+
+@compiled
+def _mixed(counter: Any) -> Any:
+    """Turn a counter into a random number, as SplitMix64 does."""
+    number = (counter ^ (counter >> unsigned(30))) * FIRST_FACTOR
+    number = (number ^ (number >> unsigned(27))) * SECOND_FACTOR
+    return number ^ (number >> unsigned(31))

@@ -1,0 +1,47 @@
+"""Compiled loops, and where the machine code is kept.
+
+Numba keeps code beside the file that a loop stands in, and renews it when that file changes; it does not
+notice that another file changed whose loops are called. So the code is kept under a digest of all such files.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+
+HERE = Path(__file__).parent
+SOURCES = ("compiled", "ranks", "moments", "scoring")  # that call each other
+
+unsigned = np.uint64  # an unsigned place needs no check for a negative one
+
+
+def compiled(loop: Callable[..., Any], **options: Any) -> Any:
+    """Compile a loop when it is first called, once on a machine."""
+    with _kept_under_digest():
+        try:
+            return numba.njit(nogil=True, cache=True, **options)(loop)
+        except RuntimeError:  # no folder can be written to: it is compiled in every process
+            return numba.njit(nogil=True, **options)(loop)
+
+
+def adding_in_any_order(loop: Callable[..., Any]) -> Any:
+    """Compile a loop whose sums may be added in any order, and so several at a time."""
+    return compiled(loop, fastmath={"reassoc", "contract", "nsz"})
+
+
+@contextmanager
+def _kept_under_digest() -> Iterator[None]:
+    settings: Any = numba.config
+    wanted_by_user = settings.CACHE_DIR
+    settings.CACHE_DIR = wanted_by_user or str(HERE / "__pycache__" / f"compiled-{_DIGEST}")
+    try:
+        yield
+    finally:
+        settings.CACHE_DIR = wanted_by_user
+
+
+_DIGEST = sha256(b"".join((HERE / f"{name}.py").read_bytes() for name in SOURCES)).hexdigest()[:16]

@@ -1,0 +1,132 @@
+"""What a query answers: the best hits, how many may be chance, and what was left out."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from covary.estimates import Estimate
+from covary.keysets import distinct_keys
+from covary.sketches import Sketch
+
+
+@dataclass(frozen=True, slots=True)
+class Hit(Estimate):
+    """A column of the index that joins with the query, and how it moves with it.
+
+    Attributes:
+        table: the table that holds it.
+        key: the column it joins on.
+        value: the column itself.
+        aggregate: how its rows of one key became one number.
+        score: what the list is ordered by.
+        q_value: the share of chance among all columns at least as strong (Benjamini-Hochberg).
+        q_value_by: the same, however the columns depend on each other (Benjamini-Yekutieli).
+        rows: rows of the table.
+        distinct_keys: distinct keys that have a number.
+        dropped_rows: rows without a key or without a number.
+    """
+
+    table: str
+    key: str
+    value: str
+    aggregate: str
+    score: float
+    q_value: float | None
+    q_value_by: float | None
+    rows: int
+    distinct_keys: float
+    dropped_rows: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the hit as it stands in JSON, its column first."""
+        column = {name: getattr(self, name) for name in ("table", "key", "value", "aggregate")}
+        return column | asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class QueryNote:
+    """What was asked."""
+
+    table: str
+    key: str
+    value: str
+    aggregate: str
+    rows: int
+    distinct_keys: float
+    dropped_rows: int
+
+    @classmethod
+    def of(cls, sketch: Sketch) -> "QueryNote":
+        """Say what a sketch was made of."""
+        pair, counts, keys = sketch.pair, sketch.counts, distinct_keys(sketch).value
+        dropped = counts.rows - counts.kept_rows
+        return cls(pair.table, pair.key, pair.value, sketch.aggregate, counts.rows, keys, dropped)
+
+
+@dataclass(frozen=True, slots=True)
+class Hits(Sequence[Hit]):
+    """The answer: the best hits in order, and what was left out.
+
+    Attributes:
+        query: what was asked.
+        candidates: joinable columns that were scored.
+        hidden: joinable columns left out because too few keys are shared.
+        own: columns of the queried table itself, left out.
+        constant: joinable columns without a correlation, because a side does not vary where they join.
+        tested: columns with a correlation, and so a p-value.
+        survivors: how many of them have a q-value of at most `level`.
+        level: the share of chance allowed among the survivors: `max_q`, or 0.05.
+        correction: which q-values `survivors` and `max_q` go by: "bh" or "by".
+        max_q: the largest q-value of a hit, or None.
+        shortlist: how many columns were measured by a dearer measure, or None when all were.
+        scored_by: the measure that scored all columns.
+        hits: the best, best first.
+        accidental: the best hits of the query with its numbers shuffled, or None when not asked for.
+        min_sample: the fewest shared keys that a hit may rest on.
+        elapsed_ms: time taken, sketching the query included.
+    """
+
+    query: QueryNote
+    candidates: int
+    hidden: int
+    own: int
+    constant: int
+    tested: int
+    survivors: int
+    level: float
+    correction: str
+    max_q: float | None
+    shortlist: int | None
+    scored_by: str
+    hits: tuple[Hit, ...]
+    accidental: tuple[Hit, ...] | None
+    measure: str
+    rank: str
+    min_sample: int
+    elapsed_ms: float
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def __getitem__(self, place: Any) -> Any:
+        return self.hits[place]
+
+    def __iter__(self) -> Iterator[Hit]:
+        return iter(self.hits)
+
+    def __str__(self) -> str:
+        lines = (
+            f"{place:>3} {_number(hit.correlation)} [{_number(hit.low)}, {_number(hit.high)}] "
+            f"n={hit.sample_size}  {hit.table}.{hit.value} ({hit.aggregate} per {hit.key})"
+            for place, hit in enumerate(self.hits, start=1)
+        )
+        return "\n".join((f"{self.candidates} columns join with {self.query.key}", *lines))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the answer as it stands in JSON."""
+        accidental = None if self.accidental is None else [hit.to_dict() for hit in self.accidental]
+        return asdict(self) | {"hits": [hit.to_dict() for hit in self.hits], "accidental": accidental}
+
+
+def _number(end: float | None) -> str:
+    return "?" if end is None else f"{end:+.2f}"

@@ -1,0 +1,88 @@
+"""The paper's interval that holds for any bounded distribution (section 4.3), and its variant for ranking.
+
+Both columns are shifted and scaled together to [0, 1], so that one deviation bounds all five means of which r
+is made: those of x, y, x², y² and xy.
+"""
+
+from math import log, sqrt
+
+import numpy as np
+
+from covary.aggregate import Floats
+
+Range = tuple[float, float]
+
+
+def deviation(size: Floats | float, confidence: float) -> Floats:
+    """Return how far each of the five means may be off, at a fifth of the error each (Hoeffding 1963)."""
+    bound: Floats = np.sqrt(log(10.0 / (1.0 - confidence)) / (2.0 * np.asarray(size, dtype=float)))
+    return bound
+
+
+def hoeffding_ends(x: Floats, y: Floats, x_range: Range, y_range: Range, confidence: float) -> Range:
+    """Return ends that hold the join's r at least as often as promised; they may be beyond -1 and 1.
+
+    A mean of values in [0, 1] is never below 0, which the paper's equations leave unsaid: without it a
+    product of two negative bounds would make the interval too short.
+    """
+    scaled = _to_unit_range(x, y, x_range, y_range)
+    if scaled is None:
+        return -1.0, 1.0
+    a, b = scaled
+    off = float(deviation(a.size, confidence))
+    low_top, high_top = _covariance_bounds(a, b, off, least_mean=0.0)
+    low_bottom, high_bottom = (
+        sqrt(_variance_bound(a, off * side) * _variance_bound(b, off * side)) for side in (-1, 1)
+    )
+    low = _ratio(low_top, high_bottom if low_top >= 0 else low_bottom)
+    high = _ratio(high_top, low_bottom if high_top >= 0 else high_bottom)
+    return low, high
+
+
+def small_sample_ends(x: Floats, y: Floats, x_range: Range, y_range: Range, confidence: float) -> Range:
+    """Return the ends of the variant that divides by the sample's own deviations (HFD): no true bounds."""
+    scaled = _to_unit_range(x, y, x_range, y_range)
+    if scaled is None:
+        return -1.0, 1.0
+    a, b = scaled
+    low_top, high_top = _covariance_bounds(a, b, float(deviation(a.size, confidence)))
+    bottom = float(a.std() * b.std())
+    return _ratio(low_top, bottom), _ratio(high_top, bottom)
+
+
+def small_sample_lengths(
+    means: tuple[Floats, Floats], deviations: tuple[Floats, Floats], low: Floats, high: Floats, size: Floats
+) -> Floats:
+    """Return the lengths of the variant's intervals for many samples of values between low and high."""
+    width = np.where(high > low, high - low, np.inf)
+    off = deviation(np.maximum(size, 1.0), 0.95)
+    places = sum((mean - low) / width for mean in means)
+    spread = np.maximum(deviations[0] / width * (deviations[1] / width), np.finfo(float).tiny)
+    length: Floats = 2.0 * off * (1.0 + places) / spread
+    return length
+
+
+def _to_unit_range(x: Floats, y: Floats, x_range: Range, y_range: Range) -> tuple[Floats, Floats] | None:
+    """Shift and scale both columns by the range of the two together; None when there is no such range."""
+    low, high = min(x_range[0], y_range[0]), max(x_range[1], y_range[1])
+    width = high / 2 - low / 2  # halves, since the whole may overflow
+    if not 0 < width < np.inf:
+        return None
+    return (x / 2 - low / 2) / width, (y / 2 - low / 2) / width
+
+
+def _covariance_bounds(a: Floats, b: Floats, off: float, least_mean: float = -np.inf) -> Range:
+    product, a_mean, b_mean = float(np.dot(a, b)) / a.size, float(a.mean()), float(b.mean())
+    low = product - off - (a_mean + off) * (b_mean + off)
+    return low, product + off - max(a_mean - off, least_mean) * max(b_mean - off, least_mean)
+
+
+def _variance_bound(values: Floats, off: float) -> float:
+    """Return the largest variance (the smallest, for a negative deviation) that the means allow."""
+    mean = max(0.0, float(values.mean()) - off)
+    return max(0.0, float(np.dot(values, values)) / values.size + off - mean**2)
+
+
+def _ratio(top: float, bottom: float) -> float:
+    """Divide; without a bottom nothing is known but that the ratio is large."""
+    return top / bottom if bottom > 0 else float(np.copysign(np.inf, top))

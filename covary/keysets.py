@@ -1,0 +1,222 @@
+"""How many keys a column has, and how the keys of two columns meet, with standard errors (section 2.1).
+
+Below the smaller threshold two sketches hold every key of their columns, so the keys there are a sample of
+all keys, and a count of them divided by the threshold estimates the whole count (Beyer et al. 2007). The key
+at the threshold sets it and is no part of the sample: that makes the estimates unbiased wherever the sketches
+were cut (Dasgupta et al. 2016), and a key unseen because its h_u equals the threshold does no harm.
+"""
+
+from dataclasses import dataclass
+from math import hypot, sqrt
+
+import numpy as np
+
+from covary.errors import IncompatibleSketches, chosen
+from covary.hashing import Hashes
+from covary.sketches import Sketch, SketchConfig
+
+DISTINCT_ESTIMATORS = {"basic": 0, "unbiased": 1}  # how many is taken from k in (k - _)/U(k)
+SMALLEST_RATE = 2.0**-53  # in 32-bit mode every key of a tiny sketch may have an h_u of 0
+# A sample without keys of a kind does not say that there are none, yet a count of 0 would leave no error.
+# Where half a key is expected, 3 samples in 5 are without one.
+LEAST_COUNT = 0.5
+LARGEST_SHARE_ERROR = 0.5  # no figure between 0 and 1 can have a larger standard deviation
+
+
+@dataclass(frozen=True, slots=True)
+class SetEstimate:
+    """A number of keys, or a share of them, with its standard error: 0 when it was counted, not estimated."""
+
+    value: float
+    error: float
+
+    @property
+    def exact(self) -> bool:
+        """Whether the value was counted."""
+        return self.error == 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class KeySets:
+    """How the keys of two columns meet; the estimates agree with each other as the true figures do.
+
+    Attributes:
+        left_distinct: distinct keys of the left column; sharper than from its sketch alone when that was cut
+            earlier than the right one.
+        right_distinct: distinct keys of the right column, likewise.
+        union: keys that either column holds.
+        intersection: keys that both columns hold.
+        jaccard: the share of the union that both hold.
+        left_containment: the share of the left column's keys that the right column holds.
+        right_containment: the share of the right column's keys that the left column holds.
+    """
+
+    left_distinct: SetEstimate
+    right_distinct: SetEstimate
+    union: SetEstimate
+    intersection: SetEstimate
+    jaccard: SetEstimate
+    left_containment: SetEstimate
+    right_containment: SetEstimate
+
+    @property
+    def join_size(self) -> SetEstimate:
+        """Rows of the join: after aggregation, one for each key that both columns hold."""
+        return self.intersection
+
+    def turned(self) -> "KeySets":
+        """The same with left and right exchanged."""
+        return KeySets(
+            self.right_distinct,
+            self.left_distinct,
+            self.union,
+            self.intersection,
+            self.jaccard,
+            self.right_containment,
+            self.left_containment,
+        )
+
+
+def distinct_keys(sketch: Sketch, estimator: str = "unbiased") -> SetEstimate:
+    """Count or estimate the distinct keys of a column by (k-1)/U(k), or by the basic k/U(k)."""
+    taken_off = chosen(estimator, DISTINCT_ESTIMATORS, "estimator of distinct keys")
+    found = _scaled_up(sketch.size - taken_off, sketch.threshold)
+    return _within(found, *_possible_distinct(sketch))
+
+
+def compare_key_sets(left: Sketch, right: Sketch, shared: Hashes | None = None) -> KeySets:
+    """Count or estimate how the keys of two columns meet; `shared`: the keys in both sketches, if known."""
+    check_comparable(left.config, right.config)
+    if shared is None:
+        shared = np.intersect1d(left.key_hashes, right.key_hashes, assume_unique=True)
+    # Cut at the same place, which is the wide one must not depend on which is the left one.
+    if _breadth(left) >= _breadth(right):
+        return _compare(left, right, shared)
+    return _compare(right, left, shared).turned()
+
+
+def check_comparable(left: SketchConfig, right: SketchConfig) -> None:
+    """Refuse to compare sketches whose keys were hashed or written differently."""
+    for name, ours, theirs, remedy in (
+        ("hash", left.hash, right.hash, f"--hash {left.hash}"),
+        ("key normaliser", left.normaliser, right.normaliser, "this version of covary"),
+    ):
+        if ours != theirs:
+            raise IncompatibleSketches(
+                f"these sketches can't be compared: one was made with {name} {ours!r}, the other with "
+                f"{theirs!r}; make them anew with the same: covary index with {remedy}"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    """How many keys lie below the cut of the narrow sketch: of the wide one, the narrow one, and of both."""
+
+    of_wide: int
+    of_narrow: int
+    of_both: int
+    settled: bool  # whether of each key of the wide column it is known if the narrow one holds it
+
+
+def _compare(wide: Sketch, narrow: Sketch, shared: Hashes) -> KeySets:
+    """Compare a sketch, as the left one, with another that was cut no later.
+
+    Three estimates vary independently: the keys of the wide column, the share of them that the narrow column
+    holds, and the keys that it alone holds; the rest follows. When both were cut at the same place these are
+    Beyer's estimators. Else the wide sketch knows its column's keys better than the part below the cut does.
+    """
+    sample = _take_sample(wide, narrow, shared)
+    low, high = _possible_distinct(narrow)
+    wide_keys = distinct_keys(wide)
+    both, share = _meet(sample, wide_keys, shared.size, most=high)
+    narrow_only = _within(_scaled_up(sample.of_narrow - sample.of_both, narrow.threshold), 0.0, high)
+    narrow_keys = _within(_sum(both, narrow_only), low, high)
+    narrow_only = SetEstimate(narrow_keys.value - both.value, narrow_only.error)
+    return KeySets(
+        left_distinct=wide_keys,
+        right_distinct=narrow_keys,
+        union=_sum(wide_keys, narrow_only),
+        intersection=both,
+        jaccard=_as_share(_product(share, _part(wide_keys, narrow_only))),
+        left_containment=share,
+        right_containment=_part(both, narrow_only),
+    )
+
+
+def _breadth(sketch: Sketch) -> tuple[float, ...]:
+    return sketch.threshold, *_possible_distinct(sketch)
+
+
+def _take_sample(wide: Sketch, narrow: Sketch, shared: Hashes) -> _Sample:
+    cut = narrow.threshold
+    of_wide, of_narrow, of_both = (
+        int(np.count_nonzero(units < cut))
+        for units in (wide.units, narrow.units, wide.config.scheme.unit(shared))
+    )
+    # Where two keys may tie, one at the cut may have been left out on either side.
+    at_the_cut = 0 if wide.config.scheme.ties else int(shared.size) - of_both
+    return _Sample(of_wide, of_narrow, of_both, wide.complete and of_wide + at_the_cut == wide.size)
+
+
+def _meet(
+    sample: _Sample, wide_keys: SetEstimate, shared: int, most: float
+) -> tuple[SetEstimate, SetEstimate]:
+    """Return how many keys both columns hold, and which share of the wide column's keys that is."""
+    if sample.settled:
+        both, share = SetEstimate(float(shared), 0.0), SetEstimate(0.0, 0.0)
+    else:
+        share = _sampled_share(sample.of_both, sample.of_wide, wide_keys.value)
+        both = _product(share, wide_keys)
+        # A join that was not seen whole, but in part, is taken to have a key unseen.
+        fewest = shared + 1.0 if shared else 0.0
+        both = SetEstimate(min(max(both.value, fewest), wide_keys.value, most), both.error)
+    return both, SetEstimate(both.value / max(wide_keys.value, 1.0), share.error)
+
+
+def _sampled_share(found: int, sampled: int, of_all: float) -> SetEstimate:
+    """Estimate a share from a sample without replacement (hypergeometric)."""
+    likely_found, likely_missed = max(found, LEAST_COUNT), max(sampled - found, LEAST_COUNT)
+    unseen = 1 - sampled / of_all
+    sampled = max(sampled, 1)
+    variance = likely_found * likely_missed / sampled**2 / max(sampled - 1, 1) * unseen
+    return _as_share(SetEstimate(found / sampled, sqrt(variance)))
+
+
+def _scaled_up(count: int, rate: float) -> SetEstimate:
+    """Estimate a count from a sample taken at a rate; of k-1 keys the error is that of Beyer's estimator."""
+    rate = max(rate, SMALLEST_RATE)
+    return SetEstimate(count / rate, sqrt(max(count, LEAST_COUNT) * (1 - rate)) / rate)
+
+
+def _possible_distinct(sketch: Sketch) -> tuple[float, float]:
+    """Return the fewest and the most distinct keys that a column can have, given its sketch."""
+    if sketch.complete:
+        return float(sketch.size), float(sketch.size)
+    fewest = sketch.size + 1
+    return float(fewest), float(max(fewest, sketch.counts.kept_rows))
+
+
+def _within(estimate: SetEstimate, low: float, high: float) -> SetEstimate:
+    return SetEstimate(min(max(estimate.value, low), high), min(estimate.error, high - low))
+
+
+def _as_share(estimate: SetEstimate) -> SetEstimate:
+    return SetEstimate(min(max(estimate.value, 0.0), 1.0), min(estimate.error, LARGEST_SHARE_ERROR))
+
+
+# Of independent estimates, the errors to first order.
+def _sum(one: SetEstimate, other: SetEstimate) -> SetEstimate:
+    return SetEstimate(one.value + other.value, hypot(one.error, other.error))
+
+
+def _product(one: SetEstimate, other: SetEstimate) -> SetEstimate:
+    return SetEstimate(one.value * other.value, hypot(one.value * other.error, other.value * one.error))
+
+
+def _part(one: SetEstimate, other: SetEstimate) -> SetEstimate:
+    """Return which part of the sum of two estimates the first is."""
+    total = one.value + other.value
+    if total == 0:
+        return SetEstimate(0.0, 0.0)
+    error = hypot(other.value * one.error, one.value * other.error) / total**2
+    return _as_share(SetEstimate(one.value / total, error))

@@ -1,0 +1,67 @@
+"""The measures by name: how each is computed, and how sure it can be.
+
+Three of them score every column of an index at once. The dearer ones first have the columns ranked by one of
+those, and measure the best of them.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from covary.aggregate import Floats
+from covary.bootstrap import pm1
+from covary.correlation import SMALLEST_SAMPLE, pearson, rin, spearman
+from covary.dependence import chatterjee, distance, kendall, qn
+from covary.errors import chosen
+
+SimpleMeasure = Callable[[Floats, Floats], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """How a measure is computed and read.
+
+    Attributes:
+        of: the measure of a sample, given a seed; NaN when undefined.
+        symbol: as people write it.
+        scores_by: the measure that scores all columns before it: itself, if it can.
+        intervals: those that hold for it, the default first; none when no interval is known to hold.
+    """
+
+    of: Callable[[Floats, Floats, int], float]
+    symbol: str
+    scores_by: str
+    intervals: tuple[str, ...] = ()
+
+
+def _without_seed(measure: SimpleMeasure) -> Callable[[Floats, Floats, int], float]:
+    return lambda x, y, seed: measure(x, y)
+
+
+DEFAULT_MEASURE = "pearson"
+OF_VALUES = ("influence", "fisher", "pm1", "hoeffding", "hoeffding-small")
+MEASURES = {
+    "pearson": Measure(_without_seed(pearson), "r", "pearson", OF_VALUES),
+    "spearman": Measure(_without_seed(spearman), "ρ", "spearman", ("influence", "fisher")),
+    "rin": Measure(_without_seed(rin), "rin", "rin", ("influence", "fisher")),
+    "pm1": Measure(pm1, "pm1", "pearson", ("pm1", *(name for name in OF_VALUES if name != "pm1"))),
+    "qn": Measure(_without_seed(qn), "qn", "spearman"),
+    "kendall": Measure(_without_seed(kendall), "τ", "spearman", ("influence",)),
+    "distance": Measure(_without_seed(distance), "dcor", "spearman"),
+    "chatterjee": Measure(_without_seed(chatterjee), "ξ", "spearman"),
+}
+
+
+def measure_named(name: str) -> Measure:
+    """Look a measure up by name."""
+    return chosen(name, MEASURES, "measure")
+
+
+def why_undefined(x: Floats, y: Floats, measure: str) -> str:
+    """Say why a sample has no correlation."""
+    if x.size < SMALLEST_SAMPLE:
+        return f"it takes {SMALLEST_SAMPLE} shared keys and there are {x.size}"
+    if x.min() == x.max() or y.min() == y.max():
+        return f"a column has one value only on the {x.size:,} shared keys"
+    if abs(x).max() == float("inf") or abs(y).max() == float("inf"):
+        return "a number is too large"
+    return f"too many values of a column are equal for {measure}"

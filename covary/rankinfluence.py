@@ -1,0 +1,146 @@
+"""Our interval for correlations of ranks: from the influence of each pair, through the ranks it changes too.
+
+A pair moves Spearman's and the normal scores' correlation like any Pearson's, and by the ranks of all other
+pairs, which shift when it is added. docs/statistics.md has how often these intervals cover.
+"""
+
+from math import atanh, exp, inf, log, sqrt, tanh
+
+import numpy as np
+
+from covary.aggregate import Floats
+from covary.compiled import compiled
+from covary.influence import (
+    FEWEST_FREEDOM,
+    NONE_SEEN,
+    ON_A_LINE,
+    end_off_a_line,
+    t_quantile,
+    unseen_share,
+)
+
+LEAST_LEFT = 0.1  # of 1 without the leverage of a pair, so that dividing by it stays bounded
+FIELLER = 0.437  # variance of atanh(tau) of normal columns, times n - 4 (Fieller, Hartley and Pearson 1957)
+PULL_TO_ZERO = 0.36  # how far normal scores of a sample understate a strong correlation, in ln(n)/n
+
+Ends = tuple[float, float]
+
+
+def spearman_ends(x: Floats, y: Floats, r: float, join_size: float, confidence: float) -> Ends:
+    """Return the ends of our interval for Spearman's correlation."""
+    x_ranks, y_ranks = _Ranks(x), _Ranks(y)
+    influence, _ = _influence_of_ranks(x_ranks, y_ranks, x_ranks.shares, y_ranks.shares, 1.0, 1.0, r)
+    return _around(r, _error(influence, r), x_ranks, join_size, confidence)
+
+
+def rin_ends(x: Floats, y: Floats, r: float, join_size: float, confidence: float) -> Ends:
+    """Return the ends of our interval for the correlation of normal scores."""
+    from scipy.special import ndtri  # noqa: PLC0415
+
+    x_ranks, y_ranks = _Ranks(x), _Ranks(y)
+    x_scores, y_scores = ndtri(x_ranks.shares), ndtri(y_ranks.shares)
+    # The slope of the normal quantile: how far a shift of ranks moves each score.
+    x_slope, y_slope = (sqrt(2.0 * np.pi) * np.exp(scores**2 / 2.0) for scores in (x_scores, y_scores))
+    influence, leverage = _influence_of_ranks(x_ranks, y_ranks, x_scores, y_scores, x_slope, y_slope, r)
+    error = _error(influence / np.sqrt(np.maximum(1.0 - leverage, LEAST_LEFT)), r)
+    return _around(r, error, x_ranks, join_size, confidence, pull=PULL_TO_ZERO * log(x.size) / x.size)
+
+
+def kendall_ends(x: Floats, y: Floats, tau: float, join_size: float, confidence: float) -> Ends:
+    """Return the ends of our interval for Kendall's tau-b."""
+    n, x_ranks, y_ranks = x.size, _Ranks(x), _Ranks(y)
+    apart_in_x, apart_in_y = n - x_ranks.times, n - y_ranks.times
+    x_share, y_share = apart_in_x.sum() / (n * (n - 1.0)), apart_in_y.sum() / (n * (n - 1.0))
+    agreeing = _agreements(x, y) / sqrt(x_share * y_share)
+    influence = (2.0 * agreeing - tau * (apart_in_x / x_share + apart_in_y / y_share)) / (n - 1.0)
+    least = sqrt(FIELLER / max(n - 4.0, 1e-9) * _tie_factor(x) * _tie_factor(y))
+    return _around(tau, max(_error(influence, tau), least), x_ranks, join_size, confidence)
+
+
+class _Ranks:
+    """Average ranks of a column, as shares of n, and the sums over ranks that an influence needs."""
+
+    def __init__(self, values: Floats) -> None:
+        _, self._group, sizes = np.unique(values, return_inverse=True, return_counts=True)
+        self.times: Floats = sizes[self._group].astype(float)
+        self.shares: Floats = (np.cumsum(sizes) - sizes / 2)[self._group] / values.size
+
+    def shifted_by_each(self, weights: Floats) -> Floats:
+        """Return, for each pair, the mean of weights times the shift of the ranks when it is added."""
+        sums = np.bincount(self._group, weights)
+        above = (np.cumsum(sums[::-1])[::-1] - sums / 2)[self._group]  # half of the weights tied with it
+        shift: Floats = (above - np.dot(self.shares, weights)) / weights.size
+        return shift
+
+
+def _influence_of_ranks(
+    x_ranks: _Ranks,
+    y_ranks: _Ranks,
+    x: Floats,
+    y: Floats,
+    x_slope: Floats | float,
+    y_slope: Floats | float,
+    r: float,
+) -> tuple[Floats, Floats]:
+    """Return the influence of each pair on the correlation of scores x and y of ranks, and its leverage."""
+    u, v = (x - x.mean()) / x.std(), (y - y.mean()) / y.std()
+    x_slope, y_slope = x_slope / x.std(), y_slope / y.std()
+    through_x = x_ranks.shifted_by_each((v - r * u) * x_slope)
+    through_y = y_ranks.shifted_by_each((u - r * v) * y_slope)
+    influence = u * v - r / 2.0 * (u * u + v * v) + through_x + through_y
+    spread = (u * u - 2.0 * r * u * v + v * v) / max(1.0 - r * r, ON_A_LINE)
+    return influence, (1.0 + spread) / u.size
+
+
+def _error(influence: Floats, r: float) -> float:
+    """Return the standard error of atanh(r)."""
+    n = influence.size
+    return sqrt(float(np.dot(influence, influence)) / (n * (n - 1.0))) / max(1.0 - r * r, ON_A_LINE)
+
+
+def _around(
+    r: float, error: float, ranks: _Ranks, join_size: float, confidence: float, pull: float = 0.0
+) -> Ends:
+    """Return the ends around atanh(r), never nearer than Fisher's, the outer one further out by a pull."""
+    n = ranks.shares.size
+    unseen = float(unseen_share(n, join_size))
+    if abs(r) >= 1.0 - ON_A_LINE:
+        inner = _end_out_of_order(ranks, unseen)
+        return (inner, r) if r > 0 else (r, -inner)
+    least = 1.0 / sqrt(n - 3.0) if n > 3 else inf
+    quantile = float(t_quantile(np.array([max(n - 2.0, FEWEST_FREEDOM)]), confidence)[0])
+    half, outward = quantile * max(error, least) * sqrt(unseen), pull * atanh(r) * abs(atanh(r)) * unseen
+    low, high = atanh(r) - half + min(outward, 0.0), atanh(r) + half + max(outward, 0.0)
+    return tanh(low), tanh(high)
+
+
+def _end_out_of_order(ranks: _Ranks, unseen: float) -> float:
+    """Return how small |r| may be when all pairs seen are in one order: some not seen may not be.
+
+    If neighbours agree in order with probability (1 + r)/2, all n - 1 of them seldom do by chance.
+    """
+    n = ranks.shares.size
+    centred = ranks.shares - ranks.shares.mean()
+    kurtosis = np.mean(centred**4) / np.mean(centred**2) ** 2
+    by_chance = 2.0 * exp(-NONE_SEEN * unseen / (n - 1.0)) - 1.0
+    off_a_line = end_off_a_line(*(np.array([each]) for each in (n, kurtosis, unseen)))
+    return min(by_chance, float(off_a_line[0]))
+
+
+def _tie_factor(values: Floats) -> float:
+    """Return how much ties widen the distribution of tau: 1 without any, 1.5 for two values."""
+    _, sizes = np.unique(values, return_counts=True)
+    shares = sizes / values.size
+    return float((1.0 - (shares**3).sum()) / (1.0 - (shares**2).sum()))
+
+
+@compiled
+def _agreements(x: Floats, y: Floats) -> Floats:
+    """Count, for each pair, the pairs that agree with it in order less those that disagree."""
+    counts = np.zeros(x.size)
+    for i in range(x.size):
+        for j in range(i):
+            agreement = np.sign(x[i] - x[j]) * np.sign(y[i] - y[j])
+            counts[i] += agreement
+            counts[j] += agreement
+    return counts

@@ -1,0 +1,85 @@
+"""Which of many correlations are chance: p-values, and q-values over all columns that were tested.
+
+A p-value answers: if the query's numbers were shuffled over its keys, how often would this column look at
+least as strongly related? Whether the sample is a part of the join or all of it makes no difference to that.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from covary.aggregate import Floats
+from covary.errors import chosen
+from covary.moments import Moments
+
+Correction = Callable[[Floats], Floats]
+
+
+def quick_p_values(correlation: Floats, size: Floats) -> Floats:
+    """Return p-values by Student's t, which holds for columns that are not both heavy-tailed."""
+    return _beyond(correlation, size, np.full(size.shape, 0.5), np.maximum(size - 2.0, 0.0) / 2.0)
+
+
+def p_values(sample: Moments) -> Floats:
+    """Return p-values from Pitman's moments of r over all shuffles, which outliers in both columns widen.
+
+    Shuffled, r² has mean 1/(n-1) whatever the columns hold; its second moment grows with the product of their
+    kurtoses. The beta distribution with these two moments is Student's t when a column is normal. Outliers
+    make large r likely by chance: never is the p-value smaller than Student's.
+    """
+    n = np.maximum(sample.size, 4.0)
+    first = 1.0 / (n - 1.0)
+    excess = _unbiased_excess(sample.x_kurtosis, n) * _unbiased_excess(sample.y_kurtosis, n)
+    normal_second = 3.0 / (n * n - 1.0)
+    second = normal_second * (1.0 + (n - 2.0) * (n - 3.0) / (3.0 * n * (n - 1.0) ** 2) * excess)
+    second = np.clip(second, normal_second, 0.999 * first)  # r² can't vary more than between 0 and 1
+    scale = (first - second) / (second - first * first)
+    heavy = _beyond(sample.correlation, sample.size, first * scale, (1.0 - first) * scale)
+    return np.fmax(heavy, quick_p_values(sample.correlation, sample.size))
+
+
+def _unbiased_excess(kurtosis: Floats, n: Floats) -> Floats:
+    """Fisher's k-statistics k4/k2² of a sample with this fourth standardised moment."""
+    excess: Floats = (n - 1.0) / ((n - 2.0) * (n - 3.0)) * ((n + 1.0) * (kurtosis - 3.0) + 6.0)
+    return excess
+
+
+def _beyond(correlation: Floats, size: Floats, first: Floats, second: Floats) -> Floats:
+    """Return the chance of a larger r² under a beta distribution; NaN where r is undefined."""
+    from scipy.special import betainc  # noqa: PLC0415  a tenth of a second, which --help need not wait
+
+    # Even when all pairs lie on a line, n of them say no more than this: two outliers may just have met.
+    square = np.minimum(correlation * correlation, 1.0 - 1.0 / np.maximum(size, 1.0))
+    defined = np.isfinite(square) & (size > 2)
+    chance = np.full(square.shape, np.nan)
+    chance[defined] = betainc(second[defined], first[defined], 1.0 - square[defined])
+    return chance
+
+
+def benjamini_hochberg(p: Floats) -> Floats:
+    """Return q-values: the share of chance hits among all at least as strong, if columns are independent
+    or lean the same way."""
+    return _step_up(p, 1.0)
+
+
+def benjamini_yekutieli(p: Floats) -> Floats:
+    """Return q-values that hold however the columns depend on each other; they let fewer through."""
+    tests = int(np.count_nonzero(~np.isnan(p)))
+    return _step_up(p, float((1.0 / np.arange(1, tests + 1)).sum()))
+
+
+def _step_up(p: Floats, factor: float) -> Floats:
+    order = np.argsort(p)  # NaN last
+    tests = int(np.count_nonzero(~np.isnan(p)))
+    each = p[order][:tests] * factor * tests / np.arange(1, tests + 1)
+    q = np.full(p.shape, np.nan)
+    q[order[:tests]] = np.minimum(1.0, np.minimum.accumulate(each[::-1])[::-1])
+    return q
+
+
+CORRECTIONS: dict[str, Correction] = {"bh": benjamini_hochberg, "by": benjamini_yekutieli}
+
+
+def correction_named(name: str) -> Correction:
+    """Look a correction for many tests up by name."""
+    return chosen(name, CORRECTIONS, "correction")

@@ -1,0 +1,172 @@
+"""How often each interval holds the join's own correlation, and how long it is, over many populations."""
+
+import os
+import zlib
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from covary.influence import influence_ends
+from covary.intervals import CONFIDENCE, INTERVALS, Sampled
+from covary.measures import MEASURES
+from covary.moments import Moments, moments_of
+from experiments.populations import GRID, HELD_OUT, SIZES, TIMES, Cell, Pairs, cells, population
+from experiments.writing import between_marks, table
+
+PAGE = Path(__file__).parents[1] / "docs" / "coverage.md"
+SAMPLES, SEED = 2_000, 1
+# Large populations of one kind differ little, and their rank correlations take time.
+POPULATIONS, LARGE, FEWER_POPULATIONS = 40, 100_000, 10
+WANTED, MOST = 0.92, 0.98
+DEFAULT = ("pearson", "influence")
+COMPARED = (
+    DEFAULT,
+    ("pearson", "fisher"),
+    ("pearson", "pm1"),
+    ("pearson", "hoeffding"),
+    ("pearson", "hoeffding-small"),
+    ("spearman", "influence"),
+    ("spearman", "fisher"),
+    ("rin", "influence"),
+    ("rin", "fisher"),
+    ("kendall", "influence"),
+)
+Choice = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """How one interval did in one cell."""
+
+    coverage: float
+    length: float
+
+
+def samples(
+    cell: Cell, x: np.ndarray, y: np.ndarray, count: int, rng: np.random.Generator
+) -> Iterator[Pairs]:
+    """Draw samples without replacement; one in which a column is constant has no correlation."""
+    for _ in range(count):
+        chosen = rng.choice(x.size, cell.size, replace=False, shuffle=False)
+        a, b = x[chosen], y[chosen]
+        if a.min() < a.max() and b.min() < b.max():
+            yield a, b
+
+
+def measure_cell(cell: Cell, choices: tuple[Choice, ...], count: int = SAMPLES) -> dict[Choice, Measured]:
+    """Draw samples from several populations and see how often the interval of each choice holds."""
+    rng = np.random.default_rng([SEED, zlib.crc32(repr(cell).encode())])
+    held: dict[Choice, list[bool]] = {choice: [] for choice in choices}
+    lengths: dict[Choice, list[float]] = {choice: [] for choice in choices}
+    populations = FEWER_POPULATIONS if cell.join_size > LARGE else POPULATIONS
+    for _ in range(populations):
+        x, y = population(cell, rng)
+        truths = {measure: MEASURES[measure].of(x, y, 0) for measure in {measure for measure, _ in choices}}
+        drawn = list(samples(cell, x, y, count // populations, rng))
+        for measure, name in choices:
+            for low, high in _ends(cell, x, y, drawn, measure, name):
+                held[measure, name].append(low <= truths[measure] <= high)
+                lengths[measure, name].append(high - low)
+    return {
+        choice: Measured(float(np.mean(held[choice])), float(np.mean(lengths[choice]))) for choice in choices
+    }
+
+
+def _ends(
+    cell: Cell, x: np.ndarray, y: np.ndarray, drawn: list[Pairs], measure: str, name: str
+) -> Iterator[tuple[float, float]]:
+    if (measure, name) == DEFAULT:
+        moments = Moments(*np.concatenate([moments_of(a, b) for a, b in drawn], axis=1))
+        ends = influence_ends(moments, np.full(len(drawn), float(cell.join_size)), CONFIDENCE)
+        yield from zip(*ends, strict=True)
+        return
+    ranges = (float(x.min()), float(x.max())), (float(y.min()), float(y.max()))
+    for seed, (a, b) in enumerate(drawn):
+        value = MEASURES[measure].of(a, b, seed)
+        if not np.isnan(value):
+            interval = INTERVALS[name](Sampled(a, b, value, measure, cell.join_size, *ranges, seed=seed))
+            yield interval.low, interval.high
+
+
+Results = dict[Cell, dict[Choice, Measured]]
+
+
+def measure_all(wanted: list[Cell], choices: tuple[Choice, ...], count: int) -> Results:
+    with ProcessPoolExecutor(os.cpu_count()) as workers:
+        tasks = {cell: workers.submit(measure_cell, cell, choices, count) for cell in wanted}
+        results: Results = {}
+        for cell, task in tasks.items():
+            results[cell] = task.result()
+            print(f"\r{len(results)} of {len(tasks)} cells", end="", flush=True)
+        print()
+    return results
+
+
+def counted(cell: Cell) -> bool:
+    """Whether a cell counts: of contaminated data a small sample often holds none of what spoils it."""
+    return not (cell.kind == "contaminated" and cell.size <= 64)
+
+
+def summary(results: Results, choices: tuple[Choice, ...]) -> str:
+    rows = []
+    for choice in choices:
+        of_cell = {cell: found[choice] for cell, found in results.items() if counted(cell)}
+        under = {
+            times: sum(m.coverage < WANTED for c, m in of_cell.items() if c.times == times) for times in TIMES
+        }
+        worst = min(m.coverage for m in of_cell.values())
+        plain = [m.coverage for c, m in of_cell.items() if c.kind in ("normal", "uniform") and c.size >= 64]
+        length = float(np.mean([m.length for m in of_cell.values()]))
+        most = f"{max(plain):.1%}" if plain else "–"
+        rows.append((*choice, *under.values(), f"{worst:.1%}", most, f"{length:.2f}"))
+    cells_each = sum(counted(cell) and cell.times == TIMES[0] for cell in results)
+    heads = [f"N = {times}n" for times in TIMES]
+    heading = ("measure", "interval", *heads, "worst", "most, normal and uniform from n = 64", "mean length")
+    return f"Cells under 92 %, of {cells_each} for each N:\n\n{table(heading, rows)}"
+
+
+def by_cell(results: Results, choice: Choice) -> str:
+    kinds = dict.fromkeys((cell.kind, cell.rho) for cell in results)
+    rows = []
+    for kind, rho in kinds:
+        row = [kind, f"{rho:g}"]
+        for size in SIZES:
+            found = [results[Cell(kind, rho, size, times)][choice] for times in TIMES]
+            row.append(" ".join(_percent(m.coverage) for m in found) + f" ({found[1].length:.2f})")
+        rows.append(row)
+    return table(("columns", "ρ", *(f"n = {size}" for size in SIZES)), rows)
+
+
+def _percent(coverage: float) -> str:
+    shown = f"{100 * coverage:.1f}"
+    return f"**{shown}**" if coverage < WANTED else shown
+
+
+def misses(results: Results, choice: Choice) -> str:
+    under = [
+        (m[choice].coverage, c) for c, m in results.items() if counted(c) and m[choice].coverage < WANTED
+    ]
+    if not under:
+        return "No cell is under 92 %."
+    said = (
+        f"{c.kind} ρ = {c.rho:g}, n = {c.size}, N = {c.times}n: {v:.1%}" for v, c in sorted(under, key=str)
+    )
+    return f"{len(under)} of {len(results)} cells are under 92 %: {'; '.join(said)}."
+
+
+def main(count: int = SAMPLES) -> None:
+    """Measure, and put the tables into docs/coverage.md."""
+    grid = measure_all(cells(GRID), COMPARED, count)
+    held_out = measure_all(cells(HELD_OUT), COMPARED, count // 2)
+    parts = {
+        "summary": summary(grid, COMPARED),
+        "default": f"{by_cell(grid, DEFAULT)}\n\n{misses(grid, DEFAULT)}",
+        "held-out": "\n\n".join(
+            (summary(held_out, COMPARED), by_cell(held_out, DEFAULT), misses(held_out, DEFAULT))
+        ),
+    }
+    for name, text in parts.items():
+        between_marks(PAGE, name, text)

@@ -1,0 +1,89 @@
+import numpy as np
+import pytest
+from scipy import stats
+
+from covary.errors import CovaryError
+from covary.moments import Moments, moments_of
+from covary.significance import (
+    benjamini_hochberg,
+    benjamini_yekutieli,
+    correction_named,
+    p_values,
+    quick_p_values,
+)
+
+RNG = np.random.default_rng(11)
+
+
+def p_of(x, y, measure="pearson"):
+    return float(p_values(moments_of(np.asarray(x, float), np.asarray(y, float), measure))[0])
+
+
+def test_quick_p_values_are_those_of_scipy():
+    for size in (4, 10, 300):
+        x, y = RNG.normal(size=(2, size))
+        expected = stats.pearsonr(x, y)
+        found = quick_p_values(np.array([expected.statistic]), np.array([float(size)]))
+        assert found == pytest.approx(expected.pvalue, rel=1e-9)
+
+
+def test_on_normal_columns_p_values_are_near_students():
+    x, y = RNG.normal(size=(2, 400))
+    assert p_of(x, 0.1 * x + y) == pytest.approx(stats.pearsonr(x, 0.1 * x + y).pvalue, rel=0.2)
+
+
+def test_undefined_correlations_have_no_p_value():
+    assert np.isnan(p_of(np.ones(20), np.arange(20)))
+    assert np.isnan(p_of([1.0, 2.0], [2.0, 1.0]))
+
+
+@pytest.mark.parametrize("measure", ["pearson", "spearman", "rin"])
+def test_two_outliers_that_meet_are_no_proof(measure):
+    x, y = np.zeros(40), np.zeros(40)
+    x[7] = y[7] = 1.0
+    assert p_of(x, y, measure) > 0.01  # 1 in 40, by counting shuffles
+    x[8] = y[8] = 1.0
+    assert p_of(x, y, measure) < 0.01  # 1 in 780
+
+
+def heavy(kind, shape):
+    normal = RNG.normal(size=shape)
+    return {"normal": normal, "lognormal": np.exp(normal), "rare": (normal > 1.6).astype(float)}[kind]
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("kind", ["normal", "lognormal", "rare"])
+@pytest.mark.parametrize("size", [32, 256])
+def test_chance_has_small_p_values_as_seldom_as_they_say(kind, size):
+    found = []
+    for _ in range(40):
+        x = heavy(kind, size)
+        found += [p_of(x, y) for y in heavy(kind, (250, size))]
+    p = np.array(found)
+    p = p[~np.isnan(p)]
+    assert np.mean(p <= 0.05) < 0.07
+    assert np.mean(p <= 0.01) < 0.02
+    assert np.mean(p <= 0.001) < 0.005
+
+
+def test_q_values_are_scipys():
+    p = RNG.uniform(size=200) ** 3
+    assert benjamini_hochberg(p) == pytest.approx(stats.false_discovery_control(p))
+    assert benjamini_yekutieli(p) == pytest.approx(stats.false_discovery_control(p, method="by"))
+
+
+def test_what_has_no_p_value_is_no_test():
+    p = np.array([0.01, np.nan, 0.04, np.nan])
+    assert benjamini_hochberg(p) == pytest.approx([0.02, np.nan, 0.04, np.nan], nan_ok=True)
+    assert benjamini_hochberg(np.empty(0)).size == 0
+    assert np.isnan(benjamini_yekutieli(np.full(3, np.nan))).all()
+
+
+def test_correlations_of_1_are_no_more_than_the_sample_can_say():
+    moments = Moments(*(np.array([float(v)]) for v in (3, 1, 0, 3, 1.5, 1.5, 0, 1, 0, 1)))
+    assert float(p_values(moments)[0]) > 0.3  # three points: one order of six is as good
+
+
+def test_an_unknown_correction_is_refused_with_the_choices():
+    with pytest.raises(CovaryError, match=r"holm.*bh, by"):
+        correction_named("holm")
