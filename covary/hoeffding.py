@@ -12,6 +12,8 @@ from covary.aggregate import Floats
 
 Range = tuple[float, float]
 
+SMALLEST_SPREAD = 1e-300  # of two columns; dividing by less would overflow
+
 
 def deviation(size: Floats | float, confidence: float) -> Floats:
     """Return how far each of the five means may be off, at a fifth of the error each (Hoeffding 1963)."""
@@ -57,7 +59,7 @@ def small_sample_lengths(
     width = np.where(high > low, high - low, np.inf)
     off = deviation(np.maximum(size, 1.0), 0.95)
     places = sum((mean - low) / width for mean in means)
-    spread = np.maximum(deviations[0] / width * (deviations[1] / width), np.finfo(float).tiny)
+    spread = np.maximum(deviations[0] / width * (deviations[1] / width), SMALLEST_SPREAD)
     length: Floats = 2.0 * off * (1.0 + places) / spread
     return length
 

@@ -34,7 +34,9 @@ class Moments(NamedTuple):
         correlation: NaN where undefined.
         error: standard error of atanh(r) from the influence of each pair, corrected for its leverage.
         effective: how many pairs carry that error; few where outliers do.
-        x_kurtosis: fourth moment of the standardised values of the query (3: normal).
+        x_skewness: third moment of the standardised values of the query (0: symmetric).
+        y_skewness: of the other column.
+        x_kurtosis: their fourth moment (3: normal).
         y_kurtosis: of the other column.
         x_mean: mean of the query's values; of their ranks for a measure of ranks, as the three below.
         x_deviation: their standard deviation.
@@ -46,6 +48,8 @@ class Moments(NamedTuple):
     correlation: Floats
     error: Floats
     effective: Floats
+    x_skewness: Floats
+    y_skewness: Floats
     x_kurtosis: Floats
     y_kurtosis: Floats
     x_mean: Floats
@@ -141,8 +145,8 @@ def closely_at(
     x_mean, y_mean = sx / n, sy / n + values[0]
     x_deviation, y_deviation = np.sqrt(x_spread) / n, np.sqrt(y_spread) / n
     _influence(members, values, near_of_key, x_mean, 1 / x_deviation, y_mean, 1 / y_deviation, r, n, facts)
-    facts[6], facts[7] = math.ldexp(x_mean + middle, exponent), math.ldexp(x_deviation, exponent)
-    facts[8], facts[9] = y_mean, y_deviation
+    facts[8], facts[9] = math.ldexp(x_mean + middle, exponent), math.ldexp(x_deviation, exponent)
+    facts[10], facts[11] = y_mean, y_deviation
     return n, r
 
 
@@ -152,7 +156,7 @@ def _careful(x: Any, y: Any, facts: Any) -> Any:
     if not np.isnan(r):
         every, length = np.arange(x.size), np.sqrt(x.size)
         _influence(every, y, x, 0.0, length, 0.0, length, r, x.size, facts)
-    facts[6], facts[7], facts[8], facts[9] = x_mean, x_deviation, y_mean, y_deviation
+    facts[8], facts[9], facts[10], facts[11] = x_mean, x_deviation, y_mean, y_deviation
     return r
 
 
@@ -169,10 +173,10 @@ def _influence(
     n: Any,
     facts: Any,
 ) -> None:
-    """Add up the influence of each pair on r, corrected for its leverage, and the fourth moments."""
+    """Add up the influence of each pair on r, corrected for its leverage, and the higher moments."""
     apart = max(1.0 - r * r, ON_A_LINE)
     half, twice, without_pair, per_leverage = 0.5 * r, 2.0 * r, 1.0 - 1.0 / n, 1.0 / (n * apart)
-    total = squares = x_fourth = y_fourth = 0.0
+    total = squares = x_third = y_third = x_fourth = y_fourth = 0.0
     for place in range(members.size):
         x = x_of_key[unsigned(members[place])]
         held = not np.isnan(x)
@@ -187,11 +191,14 @@ def _influence(
         squared = influence * influence / left
         total += squared
         squares += squared * squared
+        x_third += uu * u
+        y_third += vv * v
         x_fourth += uu * uu
         y_fourth += vv * vv
     facts[2] = np.sqrt(total / (n * (n - 1.0))) / apart
     facts[3] = total * total / squares if squares > 0 else float(n)
-    facts[4], facts[5] = x_fourth / n, y_fourth / n
+    facts[4], facts[5] = x_third / n, y_third / n
+    facts[6], facts[7] = x_fourth / n, y_fourth / n
 
 
 @compiled

@@ -32,9 +32,7 @@ EXPERIMENTS: dict[str, Callable[[argparse.Namespace], None]] = {
 def main() -> None:
     parser = argparse.ArgumentParser(prog="./run experiments", description="Measure what the docs report.")
     parser.add_argument("name", choices=EXPERIMENTS, help="which")
-    parser.add_argument(
-        "collection", nargs="*", help="ranking: folders of tables, with FOLDER.truth.parquet beside"
-    )
+    parser.add_argument("collection", nargs="*", help="ranking: folders, with FOLDER.truth.parquet")
     parser.add_argument("--samples", type=int, help="coverage: samples a cell, for a quicker look")
     chosen = parser.parse_args()
     EXPERIMENTS[chosen.name](chosen)
