@@ -35,12 +35,19 @@ def _memory() -> list[Result]:
     return [memory_of_large_table()]
 
 
+def _statistics() -> list[Result]:
+    from benchmarks.statistics import candidates_at_once, resampling
+
+    return [*candidates_at_once(), resampling()]
+
+
 SUITES: dict[str, Callable[[], list[Result]]] = {
     "kernel": _kernel,
     "pipeline": _pipeline,
     "files": _files,
     "queries": _queries,
     "memory": _memory,
+    "statistics": _statistics,
 }
 
 

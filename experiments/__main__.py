@@ -22,10 +22,17 @@ def _ranking(chosen: argparse.Namespace) -> None:
     main(chosen.collection)
 
 
+def _picture(chosen: argparse.Namespace) -> None:
+    from experiments.picture import main
+
+    main()
+
+
 EXPERIMENTS: dict[str, Callable[[argparse.Namespace], None]] = {
     "coverage": _coverage,
     "chance": _chance,
     "ranking": _ranking,
+    "picture": _picture,
 }
 
 
