@@ -11,6 +11,7 @@ if _TYPE_CHECKING:
     from covary.frames import sketch
     from covary.hits import Hit, Hits
     from covary.joins import JoinedSample, join
+    from covary.keysets import KeySets, SetEstimate, compare_key_sets, distinct_keys
     from covary.query import Index, open_index
     from covary.sketches import Sketch
 
@@ -23,9 +24,13 @@ __all__ = [
     "Hits",
     "Index",
     "JoinedSample",
+    "KeySets",
+    "SetEstimate",
     "Sketch",
     "__version__",
     "build_index",
+    "compare_key_sets",
+    "distinct_keys",
     "estimate",
     "join",
     "open_index",
@@ -38,6 +43,7 @@ _HOMES = {
     "estimates": ("Estimate", "estimate"),
     "frames": ("sketch",),
     "joins": ("JoinedSample", "join"),
+    "keysets": ("KeySets", "SetEstimate", "compare_key_sets", "distinct_keys"),
     "hits": ("Hit", "Hits"),
     "query": ("Index", "open_index"),
     "sketches": ("Sketch",),

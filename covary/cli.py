@@ -10,11 +10,11 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from covary import __version__, options
+from covary import options
 from covary.errors import CovaryError
 from covary.exits import Commands
 
@@ -50,17 +50,8 @@ def main() -> None:
     app(prog_name="covary")
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
-        print(f"covary {__version__}")
-        raise typer.Exit
-
-
-Version = Annotated[bool, options.flag("--version", "Print the version.", callback=_version, is_eager=True)]
-
-
 @app.callback()
-def covary(version: Version = False) -> None:
+def covary(version: options.Version = False) -> None:
     """Carry the options that stand before a command."""
 
 
@@ -209,12 +200,12 @@ def query(
 
     covary query sales.csv --key date --value revenue --index my.covary --max-q 0.05 --null
     """
-    from covary.progress import showing_columns
+    from covary.progress import showing_work
     from covary.query import open_index
     from covary.terminal import print_json
 
     opened = open_index(index)
-    with showing_columns() as show:
+    with showing_work() as show:
         hits = opened.query(
             table,
             key,
@@ -282,13 +273,16 @@ def estimate(
     from covary.frames import sketch
     from covary.hits import QueryNote
     from covary.joins import join
+    from covary.progress import showing_work
     from covary.terminal import print_json, show
 
     started = time.perf_counter()
-    mine = sketch(left, left_key, left_value, size, aggregate, hash)
-    other = sketch(right, right_key, right_value, size, aggregate, hash)
-    sample = join(mine, other)
-    found = estimate_sample(sample, HowToMeasure(measure, interval, confidence, seed))
+    how = HowToMeasure(measure, interval, confidence, seed)
+    with showing_work():
+        mine = sketch(left, left_key, left_value, size, aggregate, hash)
+        other = sketch(right, right_key, right_value, size, aggregate, hash)
+        sample = join(mine, other)
+        found = estimate_sample(sample, how)
     elapsed_ms = (time.perf_counter() - started) * 1e3
     sides = QueryNote.of(mine), QueryNote.of(other)
     if as_json:

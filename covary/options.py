@@ -5,6 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
+from covary import __version__
+
 HELP = """\
 Which tables join with mine on this key and hold a column that moves together with mine, and how sure are we?
 
@@ -34,6 +36,13 @@ def flag(name: str, help: str, **more: Any) -> Any:
     return typer.Option(name, metavar="", help=help, **more)
 
 
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"covary {__version__}")
+        raise typer.Exit
+
+
+Version = Annotated[bool, flag("--version", "Print the version.", callback=_version, is_eager=True)]
 Table = Annotated[str, _argument("TABLE", "Your table: a file.")]
 LeftTable = Annotated[str, _argument("LEFT", "A table: a file.")]
 RightTable = Annotated[str, _argument("RIGHT", "Another.")]

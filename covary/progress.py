@@ -6,6 +6,7 @@ Imports nothing heavy, so that the bar stands before the rest of covary is loade
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import Timer
 from typing import TYPE_CHECKING
 
 import typer
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 SECONDS_BETWEEN_LINES = 5.0
 SECONDS_BEFORE_A_BAR = 1.0
+AT_WORK = "Working; what a machine does for the first time is compiled first ..."
 BAR_WIDTH = 20
 ROOM_BESIDE_THE_LINE = 36  # columns of the spinner, the bar and the clock
 LEAST_ROOM = 20
@@ -39,25 +41,26 @@ def showing_progress() -> "Iterator[OnProgress]":
 
 
 @contextmanager
-def showing_columns() -> Iterator[Callable[[int, int], None]]:
-    """Give a function that shows how many columns of a long query are done."""
+def showing_work() -> Iterator[Callable[[int, int], None]]:
+    """Show that a query is at work once it takes longer than a moment; give a function that tells how far."""
     screen = console(stderr=True)
     if not screen.is_terminal:
         yield _columns_now_and_then(time.monotonic)
         return
     columns = SpinnerColumn(), BarColumn(BAR_WIDTH), TextColumn("{task.description}")
     bar = Bar(*columns, console=screen, transient=True)
-    task = bar.add_task("", total=None)
-    started = time.monotonic()
-
-    def show(done: int, total: int) -> None:
-        if time.monotonic() - started > SECONDS_BEFORE_A_BAR:  # most queries are over by then
-            bar.start()
-        bar.update(task, description=_columns_line(done, total), completed=done, total=total)
-
+    task = bar.add_task(AT_WORK, total=None)
+    # By a clock of its own: reading and compiling tell nothing while they last.
+    after_a_moment = Timer(SECONDS_BEFORE_A_BAR, bar.start)
+    after_a_moment.daemon = True
+    after_a_moment.start()
     try:
-        yield show
+        yield lambda done, total: bar.update(
+            task, description=_columns_line(done, total), completed=done, total=total
+        )
     finally:
+        after_a_moment.cancel()
+        after_a_moment.join()
         bar.stop()
 
 

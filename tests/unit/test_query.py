@@ -47,20 +47,23 @@ TABLES = {
 }
 
 
-@pytest.fixture(scope="module")
-def index(tmp_path_factory):
+def written(folder, tables):
     made = []
-    for name, (keys, values) in TABLES.items():
+    for name, (keys, values) in tables.items():
         numbers = {"v": pl.Series("v", values, dtype=pl.Float64)}
         partials = sketch_rows(pl.DataFrame({"k": keys}), ["k"], numbers, CONFIG, name)
         made.append((TableRecord(name, f"/lake/{name}.csv", len(keys)), finish(partials, CONFIG)))
-    folder = tmp_path_factory.mktemp("query") / "index"
     with building(folder) as scratch:
         # Two segments, so that numbers have to be carried over from one to the next.
         parts = (made[:3], made[3:])
         stored = [write_segment(build_segment(part), scratch / f"{n:06}") for n, part in enumerate(parts)]
         commit(folder, Manifest(CONFIG, tuple(stored)), scratch)
     return open_index(folder)
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory):
+    return written(tmp_path_factory.mktemp("query") / "index", TABLES)
 
 
 def names(hits):
@@ -180,6 +183,17 @@ def test_units_do_not_change_the_order(index, rank, scale, offset, sign, measure
         assert [hit.correlation for hit in found] == pytest.approx(
             [sign * hit.correlation for hit in expected], abs=1e-8
         )
+
+
+@pytest.mark.parametrize("rank", sorted(set(RANKERS) - {"s4"}))
+def test_units_of_a_candidate_do_not_change_the_order(tmp_path, rank):
+    fahrenheit = {name: (keys, 1.8 * np.asarray(values) + 32) for name, (keys, values) in TABLES.items()}
+    mixed = TABLES | {"strong": fahrenheit["strong"], "half": fahrenheit["half"]}
+    orders = [
+        names(written(tmp_path / str(n), tables).query(QUERY, "key", "x", rank=rank, min_sample=3))
+        for n, tables in enumerate((TABLES, fahrenheit, mixed))
+    ]
+    assert orders[0] == orders[1] == orders[2]
 
 
 def test_s4_depends_on_units_as_the_paper_has_it(index):
