@@ -13,6 +13,7 @@ from covary.facts import IndexFacts, columns_of
 from covary.hits import Hit, Hits, QueryNote
 from covary.keysets import KeySets, SetEstimate
 from covary.measures import MEASURES
+from covary.ranking import BASELINES
 from covary.segment import TableRecord
 from covary.wording import chance_of, count_of, duration, lines_of, printable, signed, table_of
 
@@ -44,8 +45,9 @@ def hits_view(hits: Hits, width: int) -> RenderableType:
 def _headings(hits: Hits) -> list[str]:
     symbol = MEASURES[hits.measure].symbol
     interval = [f"{100 * hits[0].confidence:g} %"] if _have_intervals(hits) else []
-    chance = [] if hits.accidental is None else ["by chance>"]
-    return ["#>", "table", "column", f"{symbol}>", *interval, "sample>", "q>", *chance]
+    chance = [] if hits.by_chance is None else ["by chance>"]
+    q = "q>" if hits.correction == "bh" else f"q ({hits.correction})>"
+    return ["#>", "table", "column", f"{symbol}>", *interval, "sample>", q, *chance]
 
 
 def _have_intervals(hits: Hits) -> bool:
@@ -70,9 +72,9 @@ def _hit_cells(place: int, hit: Hit, hits: Hits) -> list[Text]:
         Text(_sample(hit)),
         Text(chance_of(hit.q_value if hits.correction == "bh" else hit.q_value_by)),
     ]
-    if hits.accidental is not None:
-        by_chance = hits.accidental[place] if place < len(hits.accidental) else None
-        cells.append(Text(signed(by_chance.correlation or 0.0) if by_chance else "–", "dim"))
+    if hits.by_chance is not None:
+        other = hits.by_chance[place] if place < len(hits.by_chance) else None
+        cells.append(Text(signed(other.correlation or 0.0) if other else "–", "dim"))
     return cells
 
 
@@ -118,26 +120,30 @@ def chance_lines(hits: Hits) -> list[str]:
     lines = []
     if hits.tested:
         verb = "survives" if hits.survivors == 1 else "survive"
-        lines.append(
-            f"{hits.survivors:,} of {count_of(hits.tested, 'column')} {verb} {100 * hits.level:g} %: "
-            "no more of them than that should be chance."
+        test = "" if hits.tested_by == hits.measure else f" by {hits.tested_by}"
+        level = f"{100 * hits.level:g} %"
+        meaning = (
+            f": at most about {level} of those {hits.survivors:,} should be chance" if hits.survivors else ""
         )
-    if hits.accidental is not None:
-        lines.append(_accidental_line(hits, hits.accidental))
+        lines.append(
+            f"{hits.survivors:,} of {count_of(hits.tested, 'column')} {verb} {level}{test}{meaning}."
+        )
+    if hits.by_chance is not None:
+        lines.append(_line_of_chance(hits, hits.by_chance))
     return lines
 
 
-def _accidental_line(hits: Hits, accidental: Sequence[Hit]) -> str:
+def _line_of_chance(hits: Hits, by_chance: Sequence[Hit]) -> str:
     shuffled = "With your numbers shuffled over their keys"
-    if not accidental:
+    if not by_chance:
         return f"{shuffled}, no column has a correlation."
-    strongest = accidental[0]
-    stronger = sum(hit.score > strongest.score for hit in hits)
-    symbol, value = MEASURES[hits.measure].symbol, signed(strongest.correlation or 0.0)
-    return printable(
-        f"{shuffled}, the strongest is {strongest.table}.{strongest.value} with {symbol} = {value}: "
-        f"{stronger} of the {len(hits)} shown {'is' if stronger == 1 else 'are'} stronger than that."
-    )
+    best = by_chance[0]
+    line = f"{shuffled}, the best hit is {best.table}.{best.value}: "
+    line += f"{MEASURES[hits.measure].symbol} = {signed(best.correlation or 0.0)}"
+    if hits.rank not in BASELINES:
+        above = sum(hit.score > best.score for hit in hits)
+        line += f"; {above} of the {len(hits)} shown {'ranks' if above == 1 else 'rank'} above it"
+    return printable(f"{line}.")
 
 
 def closing_line(hits: Hits) -> str:
@@ -147,9 +153,15 @@ def closing_line(hits: Hits) -> str:
     parts = [f"{count_of(joined, 'column')} {verb}"] if joined or not hits.hidden else []
     if 0 < len(hits) < joined - hits.constant:
         parts[0] += f", the best {len(hits)} shown"
-    if hits.shortlist is not None:
-        best = f"the best {hits.shortlist:,} by {hits.scored_by}" if hits.shortlist < hits.tested else "all"
+    if hits.retrieve is not None:
+        parts.append("only those with the largest overlap looked at (--retrieve)")
+    if hits.shortlist is not None and hits.shortlist < hits.tested:
+        best = f"the best {hits.shortlist:,} by {hits.scored_by} and {hits.rank}"
         parts.append(f"{best} measured by {hits.measure} (--shortlist)")
+    elif hits.shortlist is not None:
+        parts.append(f"all {hits.shortlist:,} measured by {hits.measure}")
+    if hits.undefined:
+        parts.append(f"{hits.undefined:,} without a {hits.measure} (too many equal values)")
     if hits.max_q is not None:
         parts.append(f"only q of at most {hits.max_q:g} shown (--max-q)")
     if hits.constant and joined > hits.constant:
@@ -178,6 +190,8 @@ def no_hits_view(
     query = hits.query
     if hits.max_q is not None and hits.tested:
         lines = [f"{count_of(hits.tested, 'column')} joined and none has a q of at most {hits.max_q:g}."]
+    elif hits.undefined:
+        lines = [f"Columns join, but none of those measured has a {hits.measure}: too many equal values."]
     elif hits.candidates > hits.hidden:
         lines = ["Columns join, but none of them varies: no correlation."]
     elif hits.hidden:
@@ -209,10 +223,13 @@ def _keys_to_try(query: QueryNote, tables: Sequence[TableRecord], columns: Seque
 def estimate_view(found: Estimate, keys: KeySets, left: QueryNote, right: QueryNote) -> RenderableType:
     """Answer in three lines: which two columns, how correlated, and how the tables meet."""
     names = [f"{side.table}.{side.value} ({side.aggregate} per {side.key})" for side in (left, right)]
-    shares = zip((keys.left_containment, keys.right_containment), (left, right), strict=True)
+    shares = (
+        (keys.left_containment, keys.left_distinct, left),
+        (keys.right_containment, keys.right_distinct, right),
+    )
     parts = [
-        f"{share_of_keys(share)} of the {count_of(side.distinct_keys, 'key')} of {side.table}"
-        for share, side in shares
+        f"{share_of_keys(share)} of the {count_of(distinct.value, 'key')} of {side.table}"
+        for share, distinct, side in shares
     ]
     meet = f"They share {number_of_keys(keys.intersection)} keys: {', '.join(parts)}."
     return lines_of([" and ".join(names), estimate_sentence(found), meet])
@@ -225,8 +242,10 @@ def number_of_keys(found: SetEstimate) -> str:
 
 def share_of_keys(found: SetEstimate) -> str:
     """Write a share of keys, with its standard error unless it was counted."""
-    error = "" if found.exact else f" ± {100 * found.error:.0f}"
-    return f"{100 * found.value:.0f}{error} %"
+    if found.exact:
+        return f"{100 * found.value:.0f} %"
+    digits = 1 if found.error < 0.01 else 0
+    return f"{100 * found.value:.{digits}f} ± {100 * found.error:.{digits}f} %"
 
 
 def estimate_sentence(found: Estimate) -> str:

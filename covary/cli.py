@@ -260,7 +260,7 @@ def estimate(
     measure: options.Measure = "pearson",
     interval: options.Interval = None,
     confidence: options.Confidence = 0.95,
-    seed: options.Seed = 0,
+    seed: options.ResamplingSeed = 0,
     hash: options.Hash = "xxhash64",
     as_json: options.Json = False,
 ) -> None:

@@ -191,30 +191,40 @@ def distance(x: Floats, y: Floats) -> float:
     if not can_be_compared(x, y):
         return NAN
     x, y = standardised(x), standardised(y)
-    xy, xx, yy = _centred_products(x, y, _centres(x), _centres(y))
+    x_centres, y_centres = _centres(x), _centres(y)
+    xy, xx, yy = centred_products(x, y, x_centres, y_centres)
+    # A row's distance to itself is 0, which centring moves; every other distance counts twice.
+    xy, xx, yy = (
+        product + 2 * float(np.dot(left, right))
+        for product, left, right in (
+            (xy, x_centres, y_centres), (xx, x_centres, x_centres), (yy, y_centres, y_centres),
+        )
+    )  # fmt: skip
     return math.sqrt(max(0.0, _clipped(xy / math.sqrt(xx) / math.sqrt(yy))))
 
 
 def _centres(values: Floats) -> Floats:
     """Return what to subtract from a distance, for each of its two rows, to centre it doubly."""
-    order = np.argsort(values)
-    ascending = values[order]
-    below = np.cumsum(ascending)
-    sums = ascending * (2 * np.arange(1, values.size + 1) - values.size) - 2 * below + below[-1]
-    means = np.empty(values.size)
-    means[order] = sums / values.size
+    means = row_sums(values) / values.size
     centres: Floats = means - means.mean() / 2
     return centres
 
 
+def row_sums(values: Floats) -> Floats:
+    """Return the sum of the distances of each value to all others."""
+    order = np.argsort(values)
+    ascending = values[order]
+    below = np.cumsum(ascending)
+    sums = np.empty(values.size)
+    sums[order] = ascending * (2 * np.arange(1, values.size + 1) - values.size) - 2 * below + below[-1]
+    return sums
+
+
 @adding_in_any_order
-def _centred_products(x: Any, y: Any, x_centres: Any, y_centres: Any) -> Any:
-    """Sum the products of doubly centred distances: x with y, x with x, y with y."""
+def centred_products(x: Any, y: Any, x_centres: Any, y_centres: Any) -> Any:
+    """Sum the products of centred distances between different rows: x with y, x with x, y with y."""
     xy = xx = yy = 0.0
     for i in range(x.size):
-        xy += 2 * x_centres[i] * y_centres[i]  # a row's distance to itself, at half of its weight
-        xx += 2 * x_centres[i] * x_centres[i]
-        yy += 2 * y_centres[i] * y_centres[i]
         for j in range(i):
             x_distance = abs(x[i] - x[j]) - x_centres[i] - x_centres[j]
             y_distance = abs(y[i] - y[j]) - y_centres[i] - y_centres[j]

@@ -1,10 +1,10 @@
 """The correlation of two columns after their join, and how sure it is, from their sketches alone."""
 
 from dataclasses import dataclass
+from numbers import Integral, Real
 
 import numpy as np
 
-from covary.aggregate import Floats
 from covary.errors import CovaryError
 from covary.intervals import CONFIDENCE, Interval, Sampled, interval_named
 from covary.joins import JoinedSample, join
@@ -24,9 +24,9 @@ class Estimate:
         high: upper end.
         measure: "pearson", "spearman", "rin", "qn", "pm1", "kendall", "distance" or "chatterjee".
         interval: the kind of interval; None when no interval is known to hold for the measure.
-        confidence: how often such an interval holds the join's own correlation: 0.95.
-        p_value: how often shuffled numbers would look as strongly related; of the measure that scores all
-            columns (pearson for pm1; spearman for qn, kendall, distance and chatterjee).
+        confidence: how often such an interval is to hold the join's own correlation.
+        p_value: how often shuffled numbers would look as strongly related, by a test of the measure itself
+            (for pm1 that of pearson; for qn and kendall that of spearman).
         sample_size: shared keys that the estimate rests on.
         overlap: distinct keys that both columns hold.
         overlap_error: its standard error; 0 when counted.
@@ -66,11 +66,15 @@ class HowToMeasure:
     def __post_init__(self) -> None:
         known = measure_named(self.measure)
         if self.interval is not None and self.interval not in known.intervals:
-            choices = ", ".join(known.intervals) or "none is known to hold"
-            raise CovaryError(f"{self.measure} has no interval {self.interval!r}; choose from: {choices}")
-        if not isinstance(self.confidence, float) or not 0.5 <= self.confidence < 1.0:
+            if not known.intervals:
+                raise CovaryError(f"no interval is known to hold for {self.measure}: leave it out")
+            choices = ", ".join(known.intervals)
+            raise CovaryError(f"{self.measure} has no interval {self.interval!r}; choose from {choices}")
+        if self.interval_name == "pm1" and self.confidence != CONFIDENCE:
+            raise CovaryError("the interval pm1 is made for a confidence of 0.95; choose another one")
+        if not isinstance(self.confidence, Real) or not 0.5 <= self.confidence < 1.0:
             raise CovaryError(f"the confidence must be at least 0.5 and below 1, not {self.confidence!r}")
-        if not isinstance(self.seed, int) or self.seed < 0:
+        if not isinstance(self.seed, Integral) or self.seed < 0:
             raise CovaryError(f"the seed must be a whole number of at least 0, not {self.seed!r}")
 
     @property
@@ -78,9 +82,26 @@ class HowToMeasure:
         """The measure behind the name."""
         return measure_named(self.measure)
 
-    def value_of(self, x: Floats, y: Floats) -> float:
-        """Measure a sample; NaN when undefined."""
-        return self.known.of(x, y, self.seed)
+    @property
+    def dearer(self) -> bool:
+        """Whether the measure is too dear for all columns, so that another scores them first."""
+        return self.known.scores_by != self.measure
+
+    @property
+    def tested_by(self) -> str:
+        """The measure whose test gives the p-values."""
+        return self.measure if self.known.p_value else self.known.scores_by
+
+    def value_of(self, sample: JoinedSample) -> float:
+        """Measure a sample, or what the measure estimates when the sample is the whole join."""
+        known = measure_named(self.known.estimates) if self.known.estimates and sample.exact else self.known
+        return known.of(sample.x, sample.y, self.seed)
+
+    def p_value_of(self, sample: JoinedSample) -> float:
+        """Return how often shuffled numbers would look as strongly related; NaN when undefined."""
+        if self.known.p_value:
+            return self.known.p_value(sample.x, sample.y)
+        return float(p_values(moments_of(sample.x, sample.y, self.known.scores_by))[0])
 
     @property
     def interval_name(self) -> str | None:
@@ -112,7 +133,7 @@ def estimate(
 
 def estimate_sample(sample: JoinedSample, how: HowToMeasure) -> Estimate:
     """Estimate the correlation of the join that a sample was drawn from."""
-    r = how.value_of(sample.x, sample.y)
+    r, p = how.value_of(sample), how.p_value_of(sample)
     ends = None if np.isnan(r) else _interval(sample, r, how)
     keys = sample.keys
     return Estimate(
@@ -122,7 +143,7 @@ def estimate_sample(sample: JoinedSample, how: HowToMeasure) -> Estimate:
         measure=how.measure,
         interval=how.interval_name,
         confidence=how.confidence,
-        p_value=_p_value(sample, how),
+        p_value=None if np.isnan(p) else p,
         sample_size=sample.size,
         overlap=keys.intersection.value,
         overlap_error=keys.intersection.error,
@@ -151,8 +172,3 @@ def _interval(sample: JoinedSample, r: float, how: HowToMeasure) -> Interval | N
         how.seed,
     )
     return interval_named(how.interval_name, given)
-
-
-def _p_value(sample: JoinedSample, how: HowToMeasure) -> float | None:
-    p = float(p_values(moments_of(sample.x, sample.y, how.known.scores_by))[0])
-    return None if np.isnan(p) else p

@@ -31,8 +31,8 @@ class Hit(Estimate):
     value: str
     aggregate: str
     score: float
-    q_value: float | None
-    q_value_by: float | None
+    q_value: float
+    q_value_by: float
     rows: int
     distinct_keys: float
     dropped_rows: int
@@ -78,11 +78,19 @@ class Hits(Sequence[Hit]):
         level: the share of chance allowed among the survivors: `max_q`, or 0.05.
         correction: which q-values `survivors` and `max_q` go by: "bh" or "by".
         max_q: the largest q-value of a hit, or None.
+        retrieve: how many columns were looked at, those with the largest overlap; None for all.
         shortlist: how many columns were measured by a dearer measure, or None when all were.
+        undefined: how many of those have no value of that measure.
         scored_by: the measure that scored all columns.
+        tested_by: the measure whose test gives the p-values.
         hits: the best, best first.
-        accidental: the best hits of the query with its numbers shuffled, or None when not asked for.
+        by_chance: the best hits of the query with its numbers shuffled, or None when not asked for.
+        measure: what the hits were measured by.
+        interval: the kind of interval, or None.
+        confidence: how often such an interval holds the join's own correlation.
+        rank: what the list is ordered by.
         min_sample: the fewest shared keys that a hit may rest on.
+        seed: of shuffling, resampling and random ranking.
         elapsed_ms: time taken, sketching the query included.
     """
 
@@ -96,13 +104,19 @@ class Hits(Sequence[Hit]):
     level: float
     correction: str
     max_q: float | None
+    retrieve: int | None
     shortlist: int | None
+    undefined: int
     scored_by: str
+    tested_by: str
     hits: tuple[Hit, ...]
-    accidental: tuple[Hit, ...] | None
+    by_chance: tuple[Hit, ...] | None
     measure: str
+    interval: str | None
+    confidence: float
     rank: str
     min_sample: int
+    seed: int
     elapsed_ms: float
 
     def __len__(self) -> int:
@@ -117,15 +131,16 @@ class Hits(Sequence[Hit]):
     def __str__(self) -> str:
         lines = (
             f"{place:>3} {_number(hit.correlation)} [{_number(hit.low)}, {_number(hit.high)}] "
-            f"n={hit.sample_size}  {hit.table}.{hit.value} ({hit.aggregate} per {hit.key})"
+            f"n={hit.sample_size} of {hit.join_size:.0f} q={_number(hit.q_value)} "
+            f"{hit.table}.{hit.value} ({hit.aggregate} per {hit.key})"
             for place, hit in enumerate(self.hits, start=1)
         )
         return "\n".join((f"{self.candidates} columns join with {self.query.key}", *lines))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the answer as it stands in JSON."""
-        accidental = None if self.accidental is None else [hit.to_dict() for hit in self.accidental]
-        return asdict(self) | {"hits": [hit.to_dict() for hit in self.hits], "accidental": accidental}
+        by_chance = None if self.by_chance is None else [hit.to_dict() for hit in self.by_chance]
+        return asdict(self) | {"hits": [hit.to_dict() for hit in self.hits], "by_chance": by_chance}
 
 
 def _number(end: float | None) -> str:

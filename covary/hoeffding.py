@@ -12,7 +12,7 @@ from covary.aggregate import Floats
 
 Range = tuple[float, float]
 
-SMALLEST_SPREAD = 1e-300  # of two columns; dividing by less would overflow
+SMALLEST_SPREAD = 1e-300  # of two columns: so wide an interval is longer than any; dividing by 0 would fail
 
 
 def deviation(size: Floats | float, confidence: float) -> Floats:
@@ -55,13 +55,18 @@ def small_sample_ends(x: Floats, y: Floats, x_range: Range, y_range: Range, conf
 def small_sample_lengths(
     means: tuple[Floats, Floats], deviations: tuple[Floats, Floats], low: Floats, high: Floats, size: Floats
 ) -> Floats:
-    """Return the lengths of the variant's intervals for many samples of values between low and high."""
-    width = np.where(high > low, high - low, np.inf)
+    """Return the lengths of the variant's intervals for many samples of values between low and high.
+
+    Without finite bounds an interval is as good as infinite.
+    """
+    low, half_width = low / 2.0, high / 2.0 - low / 2.0  # halves, since the whole may overflow
+    bounded = (half_width > 0) & (half_width < np.inf)
+    low, half_width = np.where(bounded, low, 0.0), np.where(bounded, half_width, np.inf)
     off = deviation(np.maximum(size, 1.0), 0.95)
-    places = sum((mean - low) / width for mean in means)
-    spread = np.maximum(deviations[0] / width * (deviations[1] / width), SMALLEST_SPREAD)
-    length: Floats = 2.0 * off * (1.0 + places) / spread
-    return length
+    places = sum((mean / 2.0 - low) / half_width for mean in means)
+    spread = np.prod([deviation / 2.0 / half_width for deviation in deviations], axis=0)
+    length: Floats = 2.0 * off * (1.0 + places) / np.maximum(spread, SMALLEST_SPREAD)
+    return np.where(np.isnan(deviations[0] + deviations[1]), np.nan, length)
 
 
 def _to_unit_range(x: Floats, y: Floats, x_range: Range, y_range: Range) -> tuple[Floats, Floats] | None:

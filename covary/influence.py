@@ -1,9 +1,10 @@
 """Our interval for a correlation: unit-free, exact on a whole join, and honest where a few outliers decide.
 
-docs/statistics.md has how often it covers, by kind of data, beside the others.
+docs/coverage.md has how often it covers, by kind of data, beside the others.
 """
 
 from functools import lru_cache
+from math import log
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,6 @@ FEW_PAIRS = 4.0
 # would be too long to say anything.
 FREEDOM_RATE, FEWEST_FREEDOM = 0.02, 2.5
 ON_A_LINE = 1e-9  # how near |r| is to 1 when all pairs lie on a line, but for rounding
-NONE_SEEN = 3.69  # -ln(0.025): of k pairs that matter none was off the line; at 95 % this many more may be
 
 
 def unseen_share(sample_size: npt.NDArray[Any] | float, join_size: npt.NDArray[Any] | float) -> Floats:
@@ -47,19 +47,24 @@ def influence_ends(sample: Moments, join_size: Floats, confidence: float) -> tup
     half = t_quantile(freedom, confidence) * np.maximum(sample.error, least) * factor
     middle = np.arctanh(np.clip(r, -1.0 + ON_A_LINE, 1.0 - ON_A_LINE))
     on_a_line = np.abs(r) >= 1.0 - ON_A_LINE
-    inner = end_off_a_line(n, sample.x_kurtosis, unseen)
+    inner = end_off_a_line(n, sample.x_kurtosis, unseen, confidence)
     low = np.where(on_a_line, np.where(r > 0, inner, -1.0), np.tanh(middle - half))
     high = np.where(on_a_line, np.where(r > 0, 1.0, -inner), np.tanh(middle + half))
     return np.where(unseen > 0, np.minimum(low, r), r), np.where(unseen > 0, np.maximum(high, r), r)
 
 
-def end_off_a_line(size: Floats, kurtosis: Floats, unseen: Floats) -> Floats:
+def none_seen(confidence: float) -> float:
+    """Return how many of a kind may be expected where none was seen: 3.69 at 95 %."""
+    return -log((1.0 - confidence) / 2.0)
+
+
+def end_off_a_line(size: Floats, kurtosis: Floats, unseen: Floats, confidence: float) -> Floats:
     """Return how small |r| may be when all pairs seen lie on a line: some not seen may not.
 
     Of two-valued columns the rarer value decides, and n over the kurtosis is about how often it was seen.
     """
     seen = size / np.maximum(kurtosis, 1.0)
-    end: Floats = np.sqrt(seen / (seen + NONE_SEEN * unseen))
+    end: Floats = np.sqrt(seen / (seen + none_seen(confidence) * unseen))
     return end
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from covary.aggregate import Floats
 from covary.bootstrap import pm1_ends
-from covary.errors import CovaryError, chosen
+from covary.errors import chosen
 from covary.hoeffding import hoeffding_ends, small_sample_ends
 from covary.influence import influence_ends, unseen_share
 from covary.moments import moments_of
@@ -61,9 +61,12 @@ class Sampled:
 def interval_named(name: str, sample: Sampled) -> Interval:
     """Compute the interval of this name: [r, r] when the sample is the whole join."""
     compute = chosen(name, INTERVALS, "interval")
+    r = sample.correlation
     if sample.join_size <= sample.size:
-        return Interval(sample.correlation, sample.correlation)
-    return compute(sample)
+        return Interval(r, r)
+    found = compute(sample)
+    # Resampled ends, and bounds of next to nothing, may leave the estimate or the scale.
+    return Interval(min(r, max(-1.0, found.low)), max(r, min(1.0, found.high)))
 
 
 def influence(sample: Sampled) -> Interval:
@@ -93,23 +96,17 @@ def fisher(sample: Sampled) -> Interval:
 
 def pm1(sample: Sampled) -> Interval:
     """Modified percentiles of 599 resamples (paper, section 5.3), made for 95 %."""
-    if sample.confidence != CONFIDENCE:
-        raise CovaryError("the interval pm1 is made for a confidence of 0.95; leave it, or choose another")
     return Interval(*pm1_ends(sample.x, sample.y, sample.seed))
 
 
 def hoeffding(sample: Sampled) -> Interval:
     """The paper's bound for any distribution: true, and [-1, 1] below some thousands of pairs."""
-    return _clipped(hoeffding_ends(sample.x, sample.y, sample.x_range, sample.y_range, sample.confidence))
+    return Interval(*hoeffding_ends(sample.x, sample.y, sample.x_range, sample.y_range, sample.confidence))
 
 
 def hoeffding_small(sample: Sampled) -> Interval:
     """The paper's variant for small samples (HFD): it compares risks, and promises nothing."""
-    return _clipped(small_sample_ends(sample.x, sample.y, sample.x_range, sample.y_range, sample.confidence))
-
-
-def _clipped(ends: tuple[float, float]) -> Interval:
-    return Interval(max(-1.0, ends[0]), min(1.0, ends[1]))
+    return Interval(*small_sample_ends(sample.x, sample.y, sample.x_range, sample.y_range, sample.confidence))
 
 
 INTERVALS: dict[str, Callable[[Sampled], Interval]] = {

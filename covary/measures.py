@@ -12,6 +12,7 @@ from covary.bootstrap import pm1
 from covary.correlation import SMALLEST_SAMPLE, pearson, rin, spearman
 from covary.dependence import chatterjee, distance, kendall, qn
 from covary.errors import chosen
+from covary.independence import chatterjee_p_value, distance_p_value
 
 SimpleMeasure = Callable[[Floats, Floats], float]
 
@@ -25,12 +26,18 @@ class Measure:
         symbol: as people write it.
         scores_by: the measure that scores all columns before it: itself, if it can.
         intervals: those that hold for it, the default first; none when no interval is known to hold.
+        p_value: its own test of independence; without one, the test is that of the measure that scores.
+        estimates: what it estimates, if not itself: on a whole join that is known.
+        from_zero: whether values below 0 mean as little as 0.
     """
 
     of: Callable[[Floats, Floats, int], float]
     symbol: str
     scores_by: str
     intervals: tuple[str, ...] = ()
+    p_value: SimpleMeasure | None = None
+    estimates: str | None = None
+    from_zero: bool = False
 
 
 def _without_seed(measure: SimpleMeasure) -> Callable[[Floats, Floats, int], float]:
@@ -43,11 +50,15 @@ MEASURES = {
     "pearson": Measure(_without_seed(pearson), "r", "pearson", OF_VALUES),
     "spearman": Measure(_without_seed(spearman), "ρ", "spearman", ("influence", "fisher")),
     "rin": Measure(_without_seed(rin), "rin", "rin", ("influence", "fisher")),
-    "pm1": Measure(pm1, "pm1", "pearson", ("pm1", *(name for name in OF_VALUES if name != "pm1"))),
+    "pm1": Measure(
+        pm1, "pm1", "pearson", ("pm1", *(name for name in OF_VALUES if name != "pm1")), estimates="pearson"
+    ),
     "qn": Measure(_without_seed(qn), "qn", "spearman"),
     "kendall": Measure(_without_seed(kendall), "τ", "spearman", ("influence",)),
-    "distance": Measure(_without_seed(distance), "dcor", "spearman"),
-    "chatterjee": Measure(_without_seed(chatterjee), "ξ", "spearman"),
+    "distance": Measure(_without_seed(distance), "dcor", "spearman", p_value=distance_p_value),
+    "chatterjee": Measure(
+        _without_seed(chatterjee), "ξ", "spearman", p_value=chatterjee_p_value, from_zero=True
+    ),
 }
 
 

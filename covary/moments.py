@@ -68,7 +68,7 @@ def moments_of(x: Floats, y: Floats, measure: str = "pearson") -> Moments:
         if by_rank:
             scores = normal_scores(x.size) if as_normal else np.empty(0)
             x, y = ranks_of(x, as_normal, scores), ranks_of(y, as_normal, scores)
-        if not np.isnan(x[0] + y[0]):
+        if not (np.isnan(x[0]) or np.isnan(y[0])):
             facts[1] = _careful(x, y, facts[:, 0])
     return Moments(*facts)
 
@@ -138,12 +138,12 @@ def closely_at(
     n, sx, sy, x_spread, y_spread, together, sound = _sums(members, values, near_of_key)
     if n < SMALLEST_SAMPLE:
         return n, np.nan
-    if not sound:
+    x_mean, y_mean = sx / n, sy / n + values[0]
+    x_deviation, y_deviation = np.sqrt(max(x_spread, 0.0)) / n, np.sqrt(max(y_spread, 0.0)) / n
+    if not sound or y_deviation < LOST_DIGITS * abs(y_mean):
         x, y = _sample(members, values, x_of_key)
         return n, _careful(x, y, facts)
     r = min(1.0, max(-1.0, together / np.sqrt(x_spread) / np.sqrt(y_spread)))
-    x_mean, y_mean = sx / n, sy / n + values[0]
-    x_deviation, y_deviation = np.sqrt(x_spread) / n, np.sqrt(y_spread) / n
     _influence(members, values, near_of_key, x_mean, 1 / x_deviation, y_mean, 1 / y_deviation, r, n, facts)
     facts[8], facts[9] = math.ldexp(x_mean + middle, exponent), math.ldexp(x_deviation, exponent)
     facts[10], facts[11] = y_mean, y_deviation

@@ -97,8 +97,9 @@ Interval = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        show_default="influence",
-        help="influence (honest on skewed columns), fisher, pm1, or the paper's hoeffding, hoeffding-small.",
+        show_default="influence; pm1 for pm1",
+        help="influence (honest on skewed columns), fisher, pm1, or the paper's hoeffding, hoeffding-small. "
+        "spearman and rin take the first two, kendall the first; qn, distance and chatterjee have none.",
     ),
 ]
 Confidence = Annotated[
@@ -129,6 +130,7 @@ Shortlist = Annotated[
     ),
 ]
 Seed = Annotated[int, typer.Option(metavar="N", help="Of shuffling, resampling and random ranking.")]
+ResamplingSeed = Annotated[int, typer.Option("--seed", metavar="N", help="Of resampling.")]
 Top = Annotated[int, typer.Option(metavar="N", help="How many columns to show.")]
 MinSample = Annotated[int, typer.Option(metavar="N", help="Hide columns that share fewer sampled keys.")]
 Retrieve = Annotated[
@@ -137,7 +139,7 @@ Retrieve = Annotated[
         metavar="N",
         min=1,
         show_default="all",
-        help="Score only the N columns with the largest overlap (the paper's way: 100).",
+        help="Rank only the N columns with the largest overlap (the paper's way: 100).",
     ),
 ]
 TableName = Annotated[

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 SECONDS_BETWEEN_LINES = 5.0
 SECONDS_BEFORE_A_BAR = 1.0
-AT_WORK = "Working; what a machine does for the first time is compiled first ..."
+AT_WORK = "Working ... (the first time on a machine takes some seconds more)"
 BAR_WIDTH = 20
 ROOM_BESIDE_THE_LINE = 36  # columns of the spinner, the bar and the clock
 LEAST_ROOM = 20

@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import asdict, dataclass, replace
+from numbers import Integral, Real
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,7 @@ from covary.joins import join
 from covary.keysets import check_comparable, distinct_keys
 from covary.listing import OnProgress, best_first, candidate_list
 from covary.measures import DEFAULT_MEASURE
-from covary.ranking import DEFAULT_RANKER, OF_PEARSON, ranker_named
+from covary.ranking import BASELINES, DEFAULT_RANKER, OF_PEARSON, ranker_named
 from covary.significance import CORRECTIONS, correction_named, p_values, quick_p_values
 from covary.sketches import Sketch, SketchConfig
 
@@ -48,15 +49,26 @@ class Settings:
     def __post_init__(self) -> None:
         ranker_named(self.rank)
         correction_named(self.correction)
-        _require_at_least(1, self.top, "the number of hits")
-        _require_at_least(0, self.min_sample, "the smallest sample")
-        _require_at_least(1, self.shortlist, "the length of the shortlist")
+        _require_at_least(1, self.top, "the number of hits (--top)")
+        _require_at_least(0, self.min_sample, "the smallest sample (--min-sample)")
+        _require_at_least(1, self.shortlist, "the length of the shortlist (--shortlist)")
         if self.retrieve is not None:
-            _require_at_least(1, self.retrieve, "the number of columns to rank")
-        if self.max_q is not None and not (isinstance(self.max_q, float | int) and 0 < self.max_q <= 1):
-            raise CovaryError(f"the largest q-value must be above 0 and at most 1, not {self.max_q!r}")
+            _require_at_least(1, self.retrieve, "the number of columns to rank (--retrieve)")
+        if self.max_q is not None and not (isinstance(self.max_q, Real) and 0 < self.max_q <= 1):
+            raise CovaryError(f"the largest q (--max-q) must be above 0 and at most 1, not {self.max_q!r}")
         if self.rank in OF_PEARSON and self.how.known.scores_by != "pearson":
             raise CovaryError(f"{self.rank} ranks by Pearson's r: use --measure pearson, or another --rank")
+
+    @property
+    def fewest_pairs(self) -> int:
+        """The fewest pairs that a hit may rest on."""
+        return max(self.min_sample, SMALLEST_SAMPLE)
+
+    def allowed(self, scores: Floats, chance: Floats, places: Numbers) -> Floats:
+        """Take the scores off those whose q-value is too large."""
+        if self.max_q is None:
+            return scores
+        return np.where(correction_named(self.correction)(chance)[places] <= self.max_q, scores, np.nan)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,8 +78,8 @@ class Ranked:
     own: int
     joinable: Candidates
     tested: Candidates
+    measured: Candidates | None  # by a dearer measure
     q_values: dict[str, Floats]
-    shortlist: int | None
     hits: tuple[Hit, ...]
 
 
@@ -131,59 +143,70 @@ class Index(StoredSketches):
         chance = None
         if null:
             shuffled = replace(query, values=np.random.default_rng(seed).permutation(query.values))
-            chance = self._rank(shuffled, left_out, replace(settings, max_q=None), on_progress)
+            rank_by_chance = DEFAULT_RANKER if rank in BASELINES else rank
+            unfiltered = replace(settings, max_q=None, rank=rank_by_chance)
+            chance = self._rank(shuffled, left_out, unfiltered, on_progress)
         level = DEFAULT_LEVEL if max_q is None else float(max_q)
-        undefined = int(np.count_nonzero(np.isnan(found.tested.correlations)))
+        constant = _count_undefined(found.tested)
         return Hits(
             query=QueryNote.of(query),
             candidates=int(found.joinable.sketches.size),
             hidden=int(found.joinable.sketches.size - found.tested.sketches.size),
             own=found.own,
-            constant=undefined,
-            tested=int(found.tested.sketches.size) - undefined,
+            constant=constant,
+            tested=int(found.tested.sketches.size) - constant,
             survivors=int(np.count_nonzero(found.q_values[correction] <= level)),
             level=level,
             correction=correction,
-            max_q=max_q,
-            shortlist=found.shortlist,
+            max_q=None if max_q is None else float(max_q),
+            retrieve=retrieve,
+            shortlist=int(found.measured.sketches.size) if found.measured else None,
+            undefined=_count_undefined(found.measured) if found.measured else 0,
             scored_by=how.known.scores_by,
+            tested_by=how.tested_by,
             hits=found.hits,
-            accidental=chance.hits if chance else None,
+            by_chance=chance.hits if chance else None,
             measure=measure,
+            interval=how.interval_name,
+            confidence=how.confidence,
             rank=rank,
-            min_sample=min_sample,
+            min_sample=settings.fewest_pairs,
+            seed=seed,
             elapsed_ms=(time.perf_counter() - started) * 1e3,
         )
 
     def _rank(self, query: Sketch, left_out: Numbers, settings: Settings, on_progress: OnProgress) -> Ranked:
-        """Score what joins, test it for chance, rank the whole list, and measure the best (section 4.4)."""
-        how = settings.how
+        """Score what joins, rank the whole list, measure the best, and test for chance (section 4.4)."""
+        how, rank = settings.how, ranker_named(settings.rank)
         scored = self.score(query, how.known.scores_by)
         joinable = scored.only(~np.isin(scored.sketches, left_out))
         own = int(scored.sketches.size - joinable.sketches.size)
         if settings.retrieve is not None:
             joinable = _largest_overlap(joinable, settings.retrieve)
-        tested = joinable.only(joinable.sample_sizes >= max(settings.min_sample, SMALLEST_SAMPLE))
-        p = quick_p_values(tested.correlations, tested.sample_sizes)
-        closer = p < max(WORTH_A_CLOSER_LOOK, settings.max_q or 0.0)
-        self._test_closer(query, tested, how, p, closer)
-        scores = ranker_named(settings.rank)(candidate_list(self, query, tested, how.seed, on_progress))
-        if settings.max_q is not None:
-            scores = np.where(correction_named(settings.correction)(p) <= settings.max_q, scores, np.nan)
-        dearer = how.known.scores_by != how.measure
-        places, best = best_first(tested, scores, settings.shortlist if dearer else settings.top)
-        measured = int(places.size) if dearer else None
-        if dearer:
-            places, best = self._measure_again(query, tested, places, settings, on_progress)
-        # A weak hit has not been looked at closely yet, and is shown all the same.
-        shown = np.isin(np.arange(p.size), places) & ~closer
-        self._test_closer(query, tested, how, p, shown)
-        q_values = {name: correct(p) for name, correct in CORRECTIONS.items()}
+        tested = joinable.only(joinable.sample_sizes >= settings.fewest_pairs)
+        scores = rank(candidate_list(self, query, tested, how.seed, on_progress))
+        chance = quick_p_values(tested.correlations, tested.sample_sizes)
+        closer = chance < max(WORTH_A_CLOSER_LOOK, settings.max_q or 0.0)
+        self._test_closer(query, tested, how, chance, closer)
+        listed, places, measured = tested, np.arange(tested.sketches.size), None
+        if how.dearer:
+            places, _ = best_first(tested, scores, settings.shortlist)
+            listed, own_test = self._measure_again(query, tested.only(places), how, on_progress)
+            scores, measured = rank(candidate_list(self, query, listed, how.seed, on_progress)), listed
+            if how.known.p_value:
+                chance = np.where(np.isnan(chance), np.nan, 1.0)  # what was not measured counts as chance
+                chance[places] = own_test
+        order, best = best_first(listed, settings.allowed(scores, chance, places), settings.top)
+        places = places[order]
+        if not how.known.p_value:
+            # A weak hit has not been looked at closely yet, and is shown all the same.
+            self._test_closer(query, tested, how, chance, np.isin(np.arange(chance.size), places) & ~closer)
+        q_values = {name: correct(chance) for name, correct in CORRECTIONS.items()}
         hits = tuple(
             self._hit(query, int(tested.sketches[place]), how, score, [q[place] for q in q_values.values()])
             for place, score in zip(places, best, strict=True)
         )
-        return Ranked(own, joinable, tested, q_values, measured, hits)
+        return Ranked(own, joinable, tested, measured, q_values, hits)
 
     def _test_closer(
         self, query: Sketch, tested: Candidates, how: HowToMeasure, p: Floats, closer: npt.NDArray[np.bool_]
@@ -192,17 +215,19 @@ class Index(StoredSketches):
         p[closer] = p_values(self.moments(query, how.known.scores_by, tested.sketches[closer]))
 
     def _measure_again(
-        self, query: Sketch, tested: Candidates, places: Numbers, settings: Settings, on_progress: OnProgress
-    ) -> tuple[Numbers, Floats]:
-        """Measure a shortlist by the dearer measure that was asked for, and rank it by that."""
-        shortlist = tested.only(places)
+        self, query: Sketch, shortlist: Candidates, how: HowToMeasure, on_progress: OnProgress
+    ) -> tuple[Candidates, Floats]:
+        """Measure a shortlist by the dearer measure that was asked for; return its p-values, too."""
+        total = int(shortlist.sketches.size)
+        values, chance = np.empty(total), np.empty(total)
         for place, number in enumerate(shortlist.sketches):
-            on_progress(place, int(shortlist.sketches.size))
+            on_progress(place, total)
             sample = join(query, self.sketch_at(int(number)))
-            shortlist.correlations[place] = settings.how.value_of(sample.x, sample.y)
-        given = candidate_list(self, query, shortlist, settings.how.seed, on_progress)
-        best, scores = best_first(shortlist, ranker_named(settings.rank)(given), settings.top)
-        return places[best], scores
+            values[place] = how.value_of(sample)
+            chance[place] = how.p_value_of(sample) if how.known.p_value else np.nan
+        return replace(
+            shortlist, correlations=np.maximum(values, 0) if how.known.from_zero else values
+        ), chance
 
     def _hit(self, query: Sketch, number: int, how: HowToMeasure, score: float, q_values: list[float]) -> Hit:
         found = self.sketch_at(number)
@@ -226,13 +251,17 @@ def open_index(path: str | Path) -> Index:
 
 
 def _require_at_least(least: int, number: object, what: str) -> None:
-    if not isinstance(number, int) or number < least:
+    if isinstance(number, bool) or not isinstance(number, Integral) or number < least:
         raise CovaryError(f"{what} must be a whole number of at least {least}, not {number!r}")
 
 
 def _largest_overlap(candidates: Candidates, count: int) -> Candidates:
     order = np.lexsort((candidates.sketches, -candidates.sample_sizes))
     return candidates.only(order[:count])
+
+
+def _count_undefined(candidates: Candidates) -> int:
+    return int(np.count_nonzero(np.isnan(candidates.correlations)))
 
 
 def _silent(done: int, total: int) -> None:

@@ -1,7 +1,7 @@
 """Our interval for correlations of ranks: from the influence of each pair, through the ranks it changes too.
 
 A pair moves Spearman's and the normal scores' correlation like any Pearson's, and by the ranks of all other
-pairs, which shift when it is added. docs/statistics.md has how often these intervals cover.
+pairs, which shift when it is added. docs/coverage.md has how often these intervals cover.
 """
 
 from math import atanh, exp, inf, log, sqrt, tanh
@@ -12,9 +12,9 @@ from covary.aggregate import Floats
 from covary.compiled import compiled
 from covary.influence import (
     FEWEST_FREEDOM,
-    NONE_SEEN,
     ON_A_LINE,
     end_off_a_line,
+    none_seen,
     t_quantile,
     unseen_share,
 )
@@ -30,7 +30,7 @@ def spearman_ends(x: Floats, y: Floats, r: float, join_size: float, confidence: 
     """Return the ends of our interval for Spearman's correlation."""
     x_ranks, y_ranks = _Ranks(x), _Ranks(y)
     influence, _ = _influence_of_ranks(x_ranks, y_ranks, x_ranks.shares, y_ranks.shares, 1.0, 1.0, r)
-    return _around(r, _error(influence, r), x_ranks, join_size, confidence)
+    return _around(r, max(_error(influence, r), _fisher_error(x.size)), x_ranks, join_size, confidence)
 
 
 def rin_ends(x: Floats, y: Floats, r: float, join_size: float, confidence: float) -> Ends:
@@ -43,7 +43,8 @@ def rin_ends(x: Floats, y: Floats, r: float, join_size: float, confidence: float
     x_slope, y_slope = (sqrt(2.0 * np.pi) * np.exp(scores**2 / 2.0) for scores in (x_scores, y_scores))
     influence, leverage = _influence_of_ranks(x_ranks, y_ranks, x_scores, y_scores, x_slope, y_slope, r)
     error = _error(influence / np.sqrt(np.maximum(1.0 - leverage, LEAST_LEFT)), r)
-    return _around(r, error, x_ranks, join_size, confidence, pull=PULL_TO_ZERO * log(x.size) / x.size)
+    pull = PULL_TO_ZERO * log(x.size) / x.size
+    return _around(r, max(error, _fisher_error(x.size)), x_ranks, join_size, confidence, pull)
 
 
 def kendall_ends(x: Floats, y: Floats, tau: float, join_size: float, confidence: float) -> Ends:
@@ -53,7 +54,7 @@ def kendall_ends(x: Floats, y: Floats, tau: float, join_size: float, confidence:
     x_share, y_share = apart_in_x.sum() / (n * (n - 1.0)), apart_in_y.sum() / (n * (n - 1.0))
     agreeing = _agreements(x, y) / sqrt(x_share * y_share)
     influence = (2.0 * agreeing - tau * (apart_in_x / x_share + apart_in_y / y_share)) / (n - 1.0)
-    least = sqrt(FIELLER / max(n - 4.0, 1e-9) * _tie_factor(x) * _tie_factor(y))
+    least = sqrt(FIELLER / (n - 4.0) * _tie_factor(x) * _tie_factor(y)) if n > 4 else inf
     return _around(tau, max(_error(influence, tau), least), x_ranks, join_size, confidence)
 
 
@@ -101,20 +102,23 @@ def _error(influence: Floats, r: float) -> float:
 def _around(
     r: float, error: float, ranks: _Ranks, join_size: float, confidence: float, pull: float = 0.0
 ) -> Ends:
-    """Return the ends around atanh(r), never nearer than Fisher's, the outer one further out by a pull."""
+    """Return the ends around atanh(r), the outer one further out by a pull."""
     n = ranks.shares.size
     unseen = float(unseen_share(n, join_size))
     if abs(r) >= 1.0 - ON_A_LINE:
-        inner = _end_out_of_order(ranks, unseen)
+        inner = _end_out_of_order(ranks, unseen, confidence)
         return (inner, r) if r > 0 else (r, -inner)
-    least = 1.0 / sqrt(n - 3.0) if n > 3 else inf
     quantile = float(t_quantile(np.array([max(n - 2.0, FEWEST_FREEDOM)]), confidence)[0])
-    half, outward = quantile * max(error, least) * sqrt(unseen), pull * atanh(r) * abs(atanh(r)) * unseen
+    half, outward = quantile * error * sqrt(unseen), pull * atanh(r) * abs(atanh(r)) * unseen
     low, high = atanh(r) - half + min(outward, 0.0), atanh(r) + half + max(outward, 0.0)
     return tanh(low), tanh(high)
 
 
-def _end_out_of_order(ranks: _Ranks, unseen: float) -> float:
+def _fisher_error(n: int) -> float:
+    return 1.0 / sqrt(n - 3.0) if n > 3 else inf
+
+
+def _end_out_of_order(ranks: _Ranks, unseen: float, confidence: float) -> float:
     """Return how small |r| may be when all pairs seen are in one order: some not seen may not be.
 
     If neighbours agree in order with probability (1 + r)/2, all n - 1 of them seldom do by chance.
@@ -122,9 +126,9 @@ def _end_out_of_order(ranks: _Ranks, unseen: float) -> float:
     n = ranks.shares.size
     centred = ranks.shares - ranks.shares.mean()
     kurtosis = np.mean(centred**4) / np.mean(centred**2) ** 2
-    by_chance = 2.0 * exp(-NONE_SEEN * unseen / (n - 1.0)) - 1.0
-    off_a_line = end_off_a_line(*(np.array([each]) for each in (n, kurtosis, unseen)))
-    return min(by_chance, float(off_a_line[0]))
+    by_chance = 2.0 * exp(-none_seen(confidence) * unseen / (n - 1.0)) - 1.0
+    sizes, kurtoses, shares = (np.array([each], dtype=float) for each in (n, kurtosis, unseen))
+    return min(by_chance, float(end_off_a_line(sizes, kurtoses, shares, confidence)[0]))
 
 
 def _tie_factor(values: Floats) -> float:
@@ -139,8 +143,9 @@ def _agreements(x: Floats, y: Floats) -> Floats:
     """Count, for each pair, the pairs that agree with it in order less those that disagree."""
     counts = np.zeros(x.size)
     for i in range(x.size):
-        for j in range(i):
-            agreement = np.sign(x[i] - x[j]) * np.sign(y[i] - y[j])
-            counts[i] += agreement
-            counts[j] += agreement
+        agreements = 0
+        for j in range(x.size):
+            in_x = (x[i] > x[j]) - (x[i] < x[j])
+            agreements += in_x * ((y[i] > y[j]) - (y[i] < y[j]))
+        counts[i] = agreements
     return counts

@@ -98,6 +98,7 @@ RANKERS: dict[str, Ranker] = {
     "random": random_order,
 }
 OF_PEARSON = ("s3", "s4")  # whose intervals are of Pearson's r
+BASELINES = ("jc", "random")  # which do not look at the correlation
 
 
 def ranker_named(name: str) -> Ranker:

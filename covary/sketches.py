@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf
+from numbers import Integral
 
 from covary.aggregate import AGGREGATES, Floats, States
 from covary.errors import SketchError, chosen
@@ -24,7 +25,7 @@ class SketchConfig:
     normaliser: str = NORMALISER
 
     def __post_init__(self) -> None:
-        if not isinstance(self.size, int) or self.size < 3:
+        if not isinstance(self.size, Integral) or self.size < 3:
             raise SketchError(f"a sketch needs room for at least 3 keys, not {self.size!r}")
         if not self.aggregates:
             raise SketchError(f"name an aggregate: {', '.join(AGGREGATES)}")

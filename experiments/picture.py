@@ -40,7 +40,7 @@ def _row(hit: Hit, y: float) -> list[str]:
 
 def picture(hits: Hits) -> str:
     """Draw the hits, and the strongest of chance as a band around 0."""
-    chance = abs(hits.accidental[0].correlation or 0.0) if hits.accidental else 0.0
+    chance = abs(hits.by_chance[0].correlation or 0.0) if hits.by_chance else 0.0
     bottom, width = TOP + STEP * len(hits), round(_x(chance) - _x(-chance), 1)
     parts = [
         _text(20, 26, f"What moves with {hits.query.table}.{hits.query.value}", font_weight="bold"),

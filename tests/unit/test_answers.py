@@ -76,13 +76,19 @@ def hits(*found, **more):
         "level": 0.05,
         "correction": "bh",
         "max_q": None,
+        "retrieve": None,
         "shortlist": None,
+        "undefined": 0,
         "scored_by": "pearson",
+        "tested_by": "pearson",
         "hits": found,
-        "accidental": None,
+        "by_chance": None,
         "measure": "pearson",
+        "interval": "influence",
+        "confidence": 0.95,
         "rank": "finite-population",
         "min_sample": 10,
+        "seed": 0,
         "elapsed_ms": 281.4,
     }
     return Hits(**given | more)
@@ -201,7 +207,9 @@ def test_an_estimate_tells_how_the_keys_meet():
     share, rough = SetEstimate(0.4, 0.0), SetEstimate(0.98, 0.014)
     keys = KeySets(about, about, about, counted, share, share, rough)
     shown = text_of(estimate_view(estimate(), keys, QUERY, QUERY), 200).splitlines()[2]
-    assert shown.startswith("They share 40 keys: 40 % of the ~6,805 keys of flights, 98 ± 1 % of")
+    assert shown.startswith(
+        "They share 40 keys: 40 % of the ~6,715 keys of flights, 98 ± 1 % of the ~6,715 keys"
+    )
     keys = KeySets(about, about, about, about, share, share, rough)
     shown = text_of(estimate_view(estimate(), keys, QUERY, QUERY), 200).splitlines()[2]
     assert shown.startswith("They share about 6,715 ± 80 keys")
@@ -215,27 +223,32 @@ def test_a_chance_is_written_with_two_digits():
 
 def test_the_screen_says_how_many_may_be_chance():
     assert chance_lines(hits(hit(), tested=41_200, survivors=37)) == [
-        "37 of 41,200 columns survive 5 %: no more of them than that should be chance."
+        "37 of 41,200 columns survive 5 %: at most about 5 % of those 37 should be chance."
+    ]
+    assert chance_lines(hits(tested=9, survivors=0, tested_by="spearman")) == [
+        "0 of 9 columns survive 5 % by spearman."
     ]
     assert chance_lines(hits(tested=0, survivors=0)) == []
 
 
 def test_hits_of_chance_stand_beside_the_real_ones():
-    accidental = (hit(value="noise", found=estimate(-0.11), score=0.35),)
-    answer = hits(hit(), hit(value="dewp", score=0.3), accidental=accidental)
+    by_chance = (hit(value="noise", found=estimate(-0.11), score=0.35),)
+    answer = hits(hit(), hit(value="dewp", score=0.3), by_chance=by_chance)
     lines = [line.rstrip() for line in text_of(hits_view(answer, 160), 160).splitlines()]
     assert "by chance" in lines[1]
     assert "0.004      -0.11" in lines[2]
     assert "0.004          –" in lines[3]
     assert lines[5] == (
-        "With your numbers shuffled over their keys, the strongest is weather.noise with r = -0.11: "
-        "1 of the 2 shown is stronger than that."
+        "With your numbers shuffled over their keys, the best hit is weather.noise: r = -0.11; "
+        "1 of the 2 shown ranks above it."
     )
-    assert "no column has a correlation" in chance_lines(hits(hit(), accidental=()))[1]
+    assert "no column has a correlation" in chance_lines(hits(hit(), by_chance=()))[1]
 
 
 def test_the_q_shown_is_that_of_the_correction_chosen():
-    assert "0.30" in text_of(hits_view(hits(hit(), correction="by"), 160), 160)
+    shown = text_of(hits_view(hits(hit(), correction="by"), 160), 160)
+    assert "0.30" in shown
+    assert "q (by)" in shown
 
 
 def test_a_measure_without_an_interval_has_no_column_for_it():
@@ -249,6 +262,8 @@ def test_another_confidence_is_in_the_heading():
 
 def test_the_closing_line_tells_the_length_of_the_shortlist():
     line = closing_line(hits(hit(), shortlist=4, scored_by="spearman", measure="qn", max_q=0.01))
-    assert "the best 4 by spearman measured by qn (--shortlist)" in line
+    assert "the best 4 by spearman and finite-population measured by qn (--shortlist)" in line
     assert "only q of at most 0.01 shown (--max-q)" in line
-    assert "all measured by qn" in closing_line(hits(hit(), shortlist=9, measure="qn"))
+    assert "all 9 measured by qn" in closing_line(hits(hit(), shortlist=9, measure="qn"))
+    assert "2 without a qn (too many equal values)" in closing_line(hits(hit(), undefined=2, measure="qn"))
+    assert "largest overlap looked at (--retrieve)" in closing_line(hits(hit(), retrieve=9))

@@ -147,11 +147,11 @@ def test_query_shows_a_table_and_what_was_left_out(ask):
 def test_query_shows_what_is_chance(ask):
     shown = " ".join(ask("--null", "--max-q", "0.05").stdout.split())
     assert "only q of at most 0.05 shown (--max-q)" in shown
-    assert "With your numbers shuffled over their keys, the strongest is weather." in shown
+    assert "With your numbers shuffled over their keys, the best hit is weather." in shown
     answer = strict_json(ask("--null", "--max-q", "0.05", "--json").stdout)
     assert answer["level"] == answer["max_q"] == 0.05
     assert answer["survivors"] == len(answer["hits"]) <= answer["tested"] == 2
-    assert len(answer["accidental"]) == 2
+    assert len(answer["by_chance"]) == 2
     assert all(hit["q_value"] <= 0.05 for hit in answer["hits"])
 
 

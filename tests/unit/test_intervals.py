@@ -118,11 +118,6 @@ def test_pairs_on_a_line_leave_room_for_some_that_are_not(sign):
     assert min(abs(rare.low), abs(rare.high)) < 0.8
 
 
-def test_pm1_is_for_95_percent_only():
-    with pytest.raises(CovaryError, match=r"confidence of 0\.95"):
-        interval_named("pm1", sampled(confidence=0.9))
-
-
 def test_an_unknown_interval_is_refused_with_the_choices():
     with pytest.raises(CovaryError, match=r"wald.*influence, fisher"):
         interval_named("wald", sampled())

@@ -85,6 +85,7 @@ def test_equal_scores_keep_the_order_of_the_index(index):
 def test_joins_too_small_are_counted_and_hidden(index):
     hits = index.query(QUERY, "key", "x")
     assert (hits.candidates, hits.hidden, hits.min_sample) == (7, 2, 10)
+    assert index.query(QUERY, "key", "x", min_sample=0).min_sample == 3
     assert "few" in names(index.query(QUERY, "key", "x", min_sample=5))
 
 
@@ -126,6 +127,8 @@ def test_every_measure_finds_the_strongest(index, measure):
     cheap = measure in ("pearson", "spearman", "rin")
     assert hits.shortlist == (None if cheap else 4)
     assert hits.scored_by == ("pearson" if measure == "pm1" else measure if cheap else "spearman")
+    own_test = cheap or measure in ("distance", "chatterjee")
+    assert hits.tested_by == (measure if own_test else hits.scored_by)
 
 
 def test_a_dearer_measure_ranks_a_shortlist(index):
@@ -135,6 +138,43 @@ def test_a_dearer_measure_ranks_a_shortlist(index):
     seen = []
     index.query(QUERY, "key", "x", measure="kendall", on_progress=lambda *step: seen.append(step))
     assert seen == [(0, 4), (1, 4), (2, 4), (3, 4)]
+
+
+def test_any_kind_of_number_will_do(index):
+    of_numpy = {
+        "top": np.int64(2),
+        "seed": np.int32(1),
+        "max_q": np.float32(0.5),
+        "confidence": np.float64(0.9),
+    }
+    assert len(index.query(QUERY, "key", "x", **of_numpy)) == 2
+
+
+@pytest.mark.parametrize("measure", ["distance", "chatterjee"])
+def test_dependence_of_any_form_is_tested_by_its_own_measure(tmp_path, measure):
+    tables = {f"noise {n}": (KEYS, np.random.default_rng(n).normal(size=100)) for n in range(8)}
+    parabola = written(tmp_path / "index", tables | {"square": (KEYS, X**2)})
+    hits = parabola.query(QUERY, "key", "x", measure=measure, max_q=0.05)
+    assert names(hits) == ["square"]
+    assert hits[0].p_value < 1e-4
+    assert hits[0].q_value == pytest.approx(9 * hits[0].p_value, rel=0.01)
+    rest = parabola.query(QUERY, "key", "x", measure=measure, shortlist=1, max_q=0.05)
+    assert rest.tested == 9  # of which one is measured; the others count as chance
+    assert len(rest) <= 1
+
+
+def test_pm1_of_a_whole_join_is_the_joins_own_correlation(index):
+    by_pearson = {hit.table: hit.correlation for hit in index.query(QUERY, "key", "x")}
+    by_pm1 = {hit.table: hit.correlation for hit in index.query(QUERY, "key", "x", measure="pm1")}
+    assert by_pm1 == by_pearson
+
+
+def test_columns_without_a_value_of_a_dearer_measure_are_counted(tmp_path):
+    flat = np.where(np.arange(100) < 60, 0.0, X)
+    hits = written(tmp_path / "index", {"flat": (KEYS, flat), "fine": (KEYS, -X)}).query(
+        QUERY, "key", "x", measure="qn"
+    )
+    assert (names(hits), hits.undefined, hits.shortlist) == (["fine"], 1, 2)
 
 
 def test_q_values_are_over_all_columns_tested(index):
@@ -159,12 +199,12 @@ def test_the_largest_q_leaves_weak_hits_out(index):
 
 def test_shuffled_numbers_show_what_chance_finds(index):
     hits = index.query(QUERY, "key", "x", null=True, seed=1)
-    assert index.query(QUERY, "key", "x").accidental is None
-    assert len(hits.accidental) == 4
-    assert abs(hits.accidental[0].correlation) < 0.4 < abs(hits[0].correlation)
+    assert index.query(QUERY, "key", "x").by_chance is None
+    assert len(hits.by_chance) == 4
+    assert abs(hits.by_chance[0].correlation) < 0.4 < abs(hits[0].correlation)
     again = index.query(QUERY, "key", "x", null=True, seed=1)
-    assert again.accidental == hits.accidental
-    assert index.query(QUERY, "key", "x", null=True, seed=2).accidental != hits.accidental
+    assert again.by_chance == hits.by_chance
+    assert index.query(QUERY, "key", "x", null=True, seed=2).by_chance != hits.by_chance
 
 
 @pytest.mark.parametrize("rank", sorted(set(RANKERS) - {"s4"}))
@@ -252,7 +292,8 @@ def test_an_undefined_estimate_has_no_ends(index):
         ({"aggregate": "mode"}, "no aggregate"), ({"top": "ten"}, "whole number"),
         ({"measure": ["pearson"]}, "no measure"),
         ({"min_sample": -1}, "at least 0"), ({"retrieve": 0}, "at least 1"), ({"rank": 1}, "no ranker"),
-        ({"interval": "wald"}, "no interval"), ({"measure": "qn", "interval": "fisher"}, "none is known"),
+        ({"interval": "wald"}, "no interval"), ({"measure": "qn", "interval": "fisher"}, "is known"),
+        ({"interval": "pm1", "confidence": 0.9}, "made for"), ({"top": True}, "whole number"),
         ({"confidence": 95.0}, "below 1"), ({"confidence": "high"}, "below 1"), ({"seed": -1}, "seed"),
         ({"max_q": 0}, "above 0"), ({"max_q": 5}, "at most 1"), ({"max_q": "small"}, "above 0"),
         ({"correction": "holm"}, "no correction"), ({"shortlist": 0}, "at least 1"),
