@@ -34,6 +34,7 @@ class Moments(NamedTuple):
         correlation: NaN where undefined.
         error: standard error of atanh(r) from the influence of each pair, corrected for its leverage.
         effective: how many pairs carry that error; few where outliers do.
+        bias: by how much atanh(r) is too large on average, to second order; negative: too small.
         x_skewness: third moment of the standardised values of the query (0: symmetric).
         y_skewness: of the other column.
         x_kurtosis: their fourth moment (3: normal).
@@ -48,6 +49,7 @@ class Moments(NamedTuple):
     correlation: Floats
     error: Floats
     effective: Floats
+    bias: Floats
     x_skewness: Floats
     y_skewness: Floats
     x_kurtosis: Floats
@@ -145,8 +147,8 @@ def closely_at(
         return n, _careful(x, y, facts)
     r = min(1.0, max(-1.0, together / np.sqrt(x_spread) / np.sqrt(y_spread)))
     _influence(members, values, near_of_key, x_mean, 1 / x_deviation, y_mean, 1 / y_deviation, r, n, facts)
-    facts[8], facts[9] = math.ldexp(x_mean + middle, exponent), math.ldexp(x_deviation, exponent)
-    facts[10], facts[11] = y_mean, y_deviation
+    facts[9], facts[10] = math.ldexp(x_mean + middle, exponent), math.ldexp(x_deviation, exponent)
+    facts[11], facts[12] = y_mean, y_deviation
     return n, r
 
 
@@ -156,7 +158,7 @@ def _careful(x: Any, y: Any, facts: Any) -> Any:
     if not np.isnan(r):
         every, length = np.arange(x.size), np.sqrt(x.size)
         _influence(every, y, x, 0.0, length, 0.0, length, r, x.size, facts)
-    facts[8], facts[9], facts[10], facts[11] = x_mean, x_deviation, y_mean, y_deviation
+    facts[9], facts[10], facts[11], facts[12] = x_mean, x_deviation, y_mean, y_deviation
     return r
 
 
@@ -176,7 +178,7 @@ def _influence(
     """Add up the influence of each pair on r, corrected for its leverage, and the higher moments."""
     apart = max(1.0 - r * r, ON_A_LINE)
     half, twice, without_pair, per_leverage = 0.5 * r, 2.0 * r, 1.0 - 1.0 / n, 1.0 / (n * apart)
-    total = squares = x_third = y_third = x_fourth = y_fourth = 0.0
+    total = squares = x_third = y_third = x_fourth = y_fourth = products = crossed = 0.0
     for place in range(members.size):
         x = x_of_key[unsigned(members[place])]
         held = not np.isnan(x)
@@ -191,14 +193,18 @@ def _influence(
         squared = influence * influence / left
         total += squared
         squares += squared * squared
+        products += uv * uv
+        crossed += uv * (uu + vv)
         x_third += uu * u
         y_third += vv * v
         x_fourth += uu * uu
         y_fourth += vv * vv
     facts[2] = np.sqrt(total / (n * (n - 1.0))) / apart
     facts[3] = total * total / squares if squares > 0 else float(n)
-    facts[4], facts[5] = x_third / n, y_third / n
-    facts[6], facts[7] = x_fourth / n, y_fourth / n
+    # The second-order expansion of r = Sxy/sqrt(Sxx Syy) around the true moments.
+    facts[4] = (r * (0.375 * (x_fourth + y_fourth) + 0.25 * products) - 0.5 * crossed) / (n * n * apart)
+    facts[5], facts[6] = x_third / n, y_third / n
+    facts[7], facts[8] = x_fourth / n, y_fourth / n
 
 
 @compiled

@@ -44,7 +44,7 @@ def _walk(  # noqa: C901
     widest, set_starts, sets, set_sizes, member_starts, members = blocks[4:10]
     sketch_starts, value_starts, values = blocks[10:]
     starts, entries, places, room = found
-    sketches, facts = np.empty(room, np.int64), np.full((12 if closely else 2, room), np.nan)
+    sketches, facts = np.empty(room, np.int64), np.full((13 if closely else 2, room), np.nan)
     count = 0
     near, exponent, middle = near_zero(x)
     # By place in a dictionary; NaN: the query does not hold the key.

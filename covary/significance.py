@@ -5,8 +5,10 @@ least as strongly related? Whether the sample is a part of the join or all of it
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from covary.aggregate import Floats
 from covary.errors import chosen
@@ -19,6 +21,7 @@ Correction = Callable[[Floats], Floats]
 TAIL_FACTOR = 2.0
 LEAST_SKEWNESS = 1e-3  # below, the gamma distribution is a normal one
 SMALLEST_CHANCE = 1e-300
+TWO_VALUED = 1e-6  # what rounding may leave
 
 
 def quick_p_values(correlation: Floats, size: Floats) -> Floats:
@@ -34,7 +37,38 @@ def p_values(sample: Moments) -> Floats:
     make large r likely by chance. Never is a p-value smaller than Student's.
     """
     plain = quick_p_values(sample.correlation, sample.size)
-    return np.fmax(np.fmax(plain, _heavy_tailed(sample)), _skewed(sample, plain))
+    chance = np.fmax(np.fmax(plain, _heavy_tailed(sample)), _skewed(sample, plain))
+    for place in np.flatnonzero(_are_two_valued(sample) & ~np.isnan(plain)):
+        chance[place] = max(chance[place], _fisher_exact(Moments(*(moment[place] for moment in sample))))
+    return chance
+
+
+def _are_two_valued(sample: Moments) -> npt.NDArray[np.bool_]:
+    """Tell where both columns hold two values only: no others have so small a kurtosis for their skewness."""
+    sides = (sample.x_skewness, sample.x_kurtosis), (sample.y_skewness, sample.y_kurtosis)
+    x_two, y_two = (kurtosis - skewness**2 - 1.0 < TWO_VALUED for skewness, kurtosis in sides)
+    return x_two & y_two
+
+
+def _fisher_exact(sample: Any) -> float:
+    """Return the chance of a larger |r| of two-valued columns, by counting shuffles (Fisher's exact test)."""
+    from scipy.special import gammaln  # noqa: PLC0415
+
+    n = sample.size
+    x_share, y_share = (0.5 - 0.5 * s / np.sqrt(4.0 + s * s) for s in (sample.x_skewness, sample.y_skewness))
+    spread = np.sqrt(x_share * (1.0 - x_share) * y_share * (1.0 - y_share))
+    in_x, in_y = round(n * x_share), round(n * y_share)
+    met = round(n * (sample.correlation * spread + x_share * y_share))
+    counts = np.arange(max(0, in_x + in_y - int(n)), min(in_x, in_y) + 1)
+
+    def ways(among: float, taken: Floats | float) -> Floats:
+        found: Floats = gammaln(among + 1.0) - gammaln(taken + 1.0) - gammaln(among - taken + 1.0)
+        return found
+
+    chances = np.exp(ways(in_x, counts) + ways(n - in_x, in_y - counts) - ways(n, in_y))
+    expected = in_x * in_y / n
+    as_far = np.abs(counts - expected) >= abs(met - expected) - 1e-9
+    return min(1.0, float(chances[as_far].sum()))
 
 
 def _heavy_tailed(sample: Moments) -> Floats:

@@ -155,7 +155,8 @@ def misses(results: Results, choice: Choice) -> str:
     said = (
         f"{c.kind} ρ = {c.rho:g}, n = {c.size}, N = {c.times}n: {v:.1%}" for v, c in sorted(under, key=str)
     )
-    return f"{len(under)} of {len(results)} cells are under 92 %: {'; '.join(said)}."
+    total = sum(counted(cell) for cell in results)
+    return f"{len(under)} of {total} cells are under 92 %: {'; '.join(said)}."
 
 
 def main(count: int = SAMPLES) -> None:

@@ -7,6 +7,7 @@ import numpy as np
 from scipy.special import ndtr, pdtrik
 
 Pairs = tuple[np.ndarray, np.ndarray]
+Change = Callable[[np.ndarray], np.ndarray]
 Shape = Callable[[np.ndarray, np.ndarray, np.random.Generator], Pairs]
 
 
@@ -24,7 +25,7 @@ class Cell:
         return self.size * self.times
 
 
-def _each(change: Callable[[np.ndarray], np.ndarray]) -> Shape:
+def _each(change: Change) -> Shape:
     return lambda x, y, rng: (change(x), change(y))
 
 
@@ -43,6 +44,16 @@ def _contaminated(x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> Pai
 
 def _zero_inflated(x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> Pairs:
     return tuple(np.where(rng.random(x.size) < 0.5, 0.0, np.exp(each)) for each in (x, y))
+
+
+def _pair(
+    x_change: Callable[[np.ndarray], np.ndarray], y_change: Callable[[np.ndarray], np.ndarray]
+) -> Shape:
+    return lambda x, y, rng: (x_change(x), y_change(y))
+
+
+def _flag(z: np.ndarray) -> np.ndarray:
+    return (z > 1.2816).astype(float)
 
 
 def _uneven_noise(x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> Pairs:
@@ -71,7 +82,9 @@ HELD_OUT: dict[str, Shape] = {
     "Pareto 2.5": _each(lambda z: ndtr(-z) ** (-1 / 2.5)),
     "Poisson 1": _each(lambda z: np.ceil(pdtrik(ndtr(z), 1.0)).clip(0)),
     "exponential": _each(lambda z: -np.log(ndtr(-z))),
-    "one in ten": _each(lambda z: (z > 1.2816).astype(float)),
+    "one in ten": _each(_flag),
+    "lognormal, normal": _pair(np.exp, lambda z: z),
+    "one in ten, lognormal": _pair(_flag, np.exp),
     "lognormal 1.5": _each(lambda z: np.exp(1.5 * z)),
     "uneven noise": _uneven_noise,
     "square": _square,

@@ -46,6 +46,18 @@ def test_two_outliers_that_meet_are_no_proof(measure):
     assert p_of(x, y, measure) < 0.01  # 1 in 780
 
 
+@pytest.mark.parametrize("measure", ["pearson", "spearman", "rin"])
+@pytest.mark.parametrize(
+    ("size", "ones", "shift"), [(12, 2, 0), (12, 6, 0), (20, 3, 0), (20, 10, 3), (300, 12, 6)]
+)
+def test_flags_are_tested_by_counting_shuffles(measure, size, ones, shift):
+    x, y = (np.arange(size) < ones).astype(float), (np.roll(np.arange(size), shift) < ones).astype(float)
+    table = [[np.sum((x == a) & (y == b)) for b in (0, 1)] for a in (0, 1)]
+    expected = stats.fisher_exact(table).pvalue
+    assert p_of(x, y, measure) >= expected * (1 - 1e-9)
+    assert p_of(5 * x + 2, -y, measure) == pytest.approx(p_of(x, y, measure), rel=1e-6)
+
+
 def heavy(kind, shape):
     normal = RNG.normal(size=shape)
     return {"normal": normal, "lognormal": np.exp(normal), "rare": (normal > 1.6).astype(float)}[kind]
@@ -80,7 +92,7 @@ def test_what_has_no_p_value_is_no_test():
 
 
 def test_correlations_of_1_are_no_more_than_the_sample_can_say():
-    moments = Moments(*(np.array([float(v)]) for v in (3, 1, 0, 3, 0, 0, 1.5, 1.5, 0, 1, 0, 1)))
+    moments = Moments(*(np.array([float(v)]) for v in (3, 1, 0, 3, 0, 0, 0, 1.5, 1.5, 0, 1, 0, 1)))
     assert float(p_values(moments)[0]) > 0.3  # three points: one order of six is as good
 
 
