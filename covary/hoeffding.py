@@ -22,17 +22,13 @@ def deviation(size: Floats | float, confidence: float) -> Floats:
 
 
 def hoeffding_ends(x: Floats, y: Floats, x_range: Range, y_range: Range, confidence: float) -> Range:
-    """Return ends that hold the join's r at least as often as promised; they may be beyond -1 and 1.
-
-    A mean of values in [0, 1] is never below 0, which the paper's equations leave unsaid: without it a
-    product of two negative bounds would make the interval too short.
-    """
+    """Return ends that hold the join's r at least as often as promised; they may be beyond -1 and 1."""
     scaled = _to_unit_range(x, y, x_range, y_range)
     if scaled is None:
         return -1.0, 1.0
     a, b = scaled
     off = float(deviation(a.size, confidence))
-    low_top, high_top = _covariance_bounds(a, b, off, least_mean=0.0)
+    low_top, high_top = _covariance_bounds(a, b, off)
     low_bottom, high_bottom = (
         sqrt(_variance_bound(a, off * side) * _variance_bound(b, off * side)) for side in (-1, 1)
     )
@@ -78,16 +74,15 @@ def _to_unit_range(x: Floats, y: Floats, x_range: Range, y_range: Range) -> tupl
     return (x / 2 - low / 2) / width, (y / 2 - low / 2) / width
 
 
-def _covariance_bounds(a: Floats, b: Floats, off: float, least_mean: float = -np.inf) -> Range:
+def _covariance_bounds(a: Floats, b: Floats, off: float) -> Range:
     product, a_mean, b_mean = float(np.dot(a, b)) / a.size, float(a.mean()), float(b.mean())
     low = product - off - (a_mean + off) * (b_mean + off)
-    return low, product + off - max(a_mean - off, least_mean) * max(b_mean - off, least_mean)
+    return low, product + off - (a_mean - off) * (b_mean - off)
 
 
 def _variance_bound(values: Floats, off: float) -> float:
     """Return the largest variance (the smallest, for a negative deviation) that the means allow."""
-    mean = max(0.0, float(values.mean()) - off)
-    return max(0.0, float(np.dot(values, values)) / values.size + off - mean**2)
+    return max(0.0, float(np.dot(values, values)) / values.size + off - (float(values.mean()) - off) ** 2)
 
 
 def _ratio(top: float, bottom: float) -> float:

@@ -75,14 +75,15 @@ def test_the_deviation_shrinks_with_the_sample():
     assert float(deviation(1024, 0.95)) == pytest.approx(sqrt(log(200) / 2048))
 
 
+@pytest.mark.parametrize("middle", [-100, -1, 100])
 @pytest.mark.parametrize("size", [16, 4096])
 @pytest.mark.parametrize("aggregate", ["mean", "sum", "count", "min", "max", "first", "last"])
-def test_the_range_of_a_sketch_bounds_the_values_of_all_keys(aggregate, size):
+def test_the_range_of_a_sketch_bounds_the_values_of_all_keys(aggregate, size, middle):
     import polars as pl  # noqa: PLC0415
 
     rows = 600
     keys = np.minimum(RNG.integers(0, 300, rows), RNG.integers(0, 300, rows))
-    frame = pl.DataFrame({"k": [f"k{key}" for key in keys], "v": RNG.normal(-1, 2, rows)})
+    frame = pl.DataFrame({"k": [f"k{key}" for key in keys], "v": middle + RNG.normal(0, 2, rows)})
     whole = sketch(frame, "k", "v", size=100_000, aggregate=aggregate)
     low, high = sketch(frame, "k", "v", size=size, aggregate=aggregate).value_range
     assert low <= whole.values.min()

@@ -85,6 +85,33 @@ def test_three_or_four_of_many_pairs_say_little(measure, size):
     assert length(found) > 1.2
 
 
+def written_out(x, y, join_size, confidence):
+    """Our interval, step by step as docs/decisions.md has it."""
+    n, r = x.size, np.corrcoef(x, y)[0, 1]
+    u, v = (x - x.mean()) / x.std(), (y - y.mean()) / y.std()
+    influence = u * v - r / 2 * (u * u + v * v)
+    leverage = np.minimum(0.9, 1 / n + (u * u - 2 * r * u * v + v * v) / (1 - r * r) / n)
+    b = influence**2 / (1 - leverage)
+    carriers = b.sum() ** 2 / (b**2).sum()
+    error = max(np.sqrt(b.sum() / (n * (n - 1))) / (1 - r * r), 1 / np.sqrt(n - 3))
+    t = stats.t.ppf(0.5 + confidence / 2, max(2.5, min(n - 2, 0.02 * (carriers - 1) ** 3)))
+    unseen = (join_size - n) / (join_size - 1)
+    half = t * error * np.sqrt(unseen + (1 - unseen) * min(1, (4 / carriers) ** 3))
+    fourth = np.mean(r * (0.375 * (u**4 + v**4) + 0.25 * u**2 * v**2) - 0.5 * (u**3 * v + u * v**3))
+    inward = 12 * max(0, np.sign(r) * fourth / n / (1 - r * r)) * unseen
+    z = np.arctanh(r)
+    return np.tanh(z - half - (inward if r > 0 else 0)), np.tanh(z + half + (inward if r < 0 else 0))
+
+
+@pytest.mark.parametrize("change", [np.array, np.exp, np.round, lambda v: np.exp(2 * v)])
+@pytest.mark.parametrize("join_size", [150.0, 2000.0])
+@pytest.mark.parametrize("confidence", [0.8, 0.95])
+def test_our_interval_is_as_it_is_written_down(change, join_size, confidence):
+    for x, y in ((change(X), change(Y)), (change(X), -Y), (X, change(Y))):
+        found = interval_named("influence", sampled(x, y, join_size=join_size, confidence=confidence))
+        assert (found.low, found.high) == pytest.approx(written_out(x, y, join_size, confidence), rel=1e-6)
+
+
 def test_our_interval_is_longer_where_one_pair_decides():
     x, y = X.copy(), RNG.normal(size=X.size)
     x[0] = y[0] = 30.0
