@@ -7,8 +7,7 @@ import numpy as np
 
 from covary.aggregate import Floats
 from covary.compiled import compiled, unsigned
-from covary.correlation import pearson, standardised
-from covary.dependence import NAN, can_be_compared
+from covary.correlation import NAN, can_be_compared, pearson, standardised
 
 FEWEST_DRAWS, MOST_DRAWS = 50, 10_000
 # Resampling stops when the mean moves by more than this with a probability below 0.05 %: a normal number

@@ -14,7 +14,7 @@ import numba
 import numpy as np
 
 HERE = Path(__file__).parent
-SOURCES = ("compiled", "ranks", "moments", "scoring")  # that call each other
+SOURCES = ("compiled", "correlation", "ranks", "moments", "scoring")  # that use each other
 
 unsigned = np.uint64  # an unsigned place needs no check for a negative one
 

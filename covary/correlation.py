@@ -5,12 +5,13 @@ import numpy as np
 from covary.aggregate import Floats
 
 SMALLEST_SAMPLE = 3  # two points always lie on a line
+NAN = float("nan")
 
 
 def pearson(x: Floats, y: Floats) -> float:
     """Pearson's r in two passes; NaN when a column is constant or fewer than three pairs are given."""
     if x.size < SMALLEST_SAMPLE:
-        return float("nan")
+        return NAN
     x, y = standardised(x), standardised(y)
     return float(np.clip(np.dot(x, y), -1.0, 1.0))
 
@@ -32,14 +33,14 @@ def standardised(values: Floats) -> Floats:
 def spearman(x: Floats, y: Floats) -> float:
     """Pearson's r of the ranks, ties sharing their average rank."""
     if x.size < SMALLEST_SAMPLE:
-        return float("nan")
+        return NAN
     return pearson(_average_ranks(x), _average_ranks(y))
 
 
 def rin(x: Floats, y: Floats) -> float:
     """Pearson's r of normal scores, the normal quantiles at (rank - 1/2)/n (rankit; paper, section 5.3)."""
     if x.size < SMALLEST_SAMPLE:
-        return float("nan")
+        return NAN
     return pearson(_normal_scores(x), _normal_scores(y))
 
 
@@ -55,3 +56,13 @@ def _average_ranks(values: Floats) -> Floats:
     last = np.cumsum(sizes)
     ranks: Floats = (last - (sizes - 1) / 2)[group]
     return ranks
+
+
+def can_be_compared(x: Floats, y: Floats) -> bool:
+    """Tell whether two columns can have a correlation: three pairs, and both vary and are finite."""
+    return x.size >= SMALLEST_SAMPLE and _varies(x) and _varies(y)
+
+
+def _varies(values: Floats) -> bool:
+    """Tell whether values differ and are finite; NaN fails every comparison."""
+    return bool(-np.inf < values.min() < values.max() < np.inf)

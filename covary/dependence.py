@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 
 from covary.aggregate import Floats
-from covary.compiled import adding_in_any_order, compiled
-from covary.correlation import SMALLEST_SAMPLE, standardised
-
-NAN = float("nan")
+from covary.compiled import adding_in_any_order, compiled, unsigned
+from covary.correlation import NAN, can_be_compared, standardised
 
 # Qn of a column as a share of its largest value: below this, its reciprocal would leave a double's range.
 SMALLEST_SCALE = 2.0**-1000
@@ -20,18 +18,6 @@ SMALLEST_SCALE = 2.0**-1000
 ROUNDED_ZERO = 1e-12
 # Qn of a few of the values, so far off, saves half of the search.
 PILOT_STEP, GUESS_ERROR = 8, 0.005
-
-unsigned = np.uint64  # an unsigned place needs no check for a negative one
-
-
-def can_be_compared(x: Floats, y: Floats) -> bool:
-    """Tell whether two columns can have a correlation: three pairs, and both vary and are finite."""
-    return x.size >= SMALLEST_SAMPLE and _varies(x) and _varies(y)
-
-
-def _varies(values: Floats) -> bool:
-    """Tell whether values differ and are finite; NaN fails every comparison."""
-    return bool(-np.inf < values.min() < values.max() < np.inf)
 
 
 def _clipped(correlation: float) -> float:

@@ -9,8 +9,7 @@ from math import log, sqrt
 import numpy as np
 
 from covary.aggregate import Floats
-
-Range = tuple[float, float]
+from covary.sketches import Range
 
 SMALLEST_SPREAD = 1e-300  # of two columns: so wide an interval is longer than any; dividing by 0 would fail
 

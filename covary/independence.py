@@ -3,8 +3,8 @@
 import numpy as np
 
 from covary.aggregate import Floats
-from covary.correlation import standardised
-from covary.dependence import can_be_compared, centred_products, chatterjee, row_sums
+from covary.correlation import NAN, can_be_compared, standardised
+from covary.dependence import centred_products, chatterjee, row_sums
 
 SMALLEST_TEST = 4  # distances of fewer pairs can't be centred without bias
 
@@ -19,7 +19,7 @@ def distance_p_value(x: Floats, y: Floats) -> float:
 
     n = x.size
     if n < SMALLEST_TEST or not can_be_compared(x, y):
-        return float("nan")
+        return NAN
     x, y = standardised(x), standardised(y)
     xy, xx, yy = centred_products(x, y, _unbiased_centres(x), _unbiased_centres(y))
     if not min(xx, yy) > 0:
@@ -40,7 +40,7 @@ def chatterjee_p_value(x: Floats, y: Floats) -> float:
 
     xi = chatterjee(x, y)
     if np.isnan(xi):
-        return float("nan")
+        return NAN
     return float(ndtr(-xi * np.sqrt(x.size) / _deviation_of_xi(y)))
 
 

@@ -64,7 +64,7 @@ class KeySets:
         """Rows of the join: after aggregation, one for each key that both columns hold."""
         return self.intersection
 
-    def turned(self) -> "KeySets":
+    def swapped(self) -> "KeySets":
         """The same with left and right exchanged."""
         return KeySets(
             self.right_distinct,
@@ -92,7 +92,7 @@ def compare_key_sets(left: Sketch, right: Sketch, shared: Hashes | None = None) 
     # Cut at the same place, which is the wide one must not depend on which is the left one.
     if _breadth(left) >= _breadth(right):
         return _compare(left, right, shared)
-    return _compare(right, left, shared).turned()
+    return _compare(right, left, shared).swapped()
 
 
 def check_comparable(left: SketchConfig, right: SketchConfig) -> None:

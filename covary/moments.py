@@ -19,7 +19,7 @@ from covary.ranks import normal_scores, ranks_of, to_unit_length
 # figure the squares themselves have.
 LOST_DIGITS, SMALLEST_SQUARES = 1e-6, 1e-280
 LEAST_LEFT = 0.1  # of 1 without the leverage of a pair, so that dividing by it stays bounded
-ON_A_LINE = 1e-12  # pairs this near to a line have no spread around it to measure
+LEAST_APART = 1e-12  # of 1 - r²: pairs nearer to a line have no spread around it to measure
 
 SWITCHES: dict[str, tuple[bool | None, bool | None]] = {
     "pearson": (None, None), "spearman": (True, None), "rin": (True, True),
@@ -176,7 +176,7 @@ def _influence(
     facts: Any,
 ) -> None:
     """Add up the influence of each pair on r, corrected for its leverage, and the higher moments."""
-    apart = max(1.0 - r * r, ON_A_LINE)
+    apart = max(1.0 - r * r, LEAST_APART)
     half, twice, without_pair, per_leverage = 0.5 * r, 2.0 * r, 1.0 - 1.0 / n, 1.0 / (n * apart)
     total = squares = x_third = y_third = x_fourth = y_fourth = products = crossed = 0.0
     for place in range(members.size):

@@ -18,8 +18,8 @@ from covary.influence import (
     t_quantile,
     unseen_share,
 )
+from covary.moments import LEAST_LEFT
 
-LEAST_LEFT = 0.1  # of 1 without the leverage of a pair, so that dividing by it stays bounded
 FIELLER = 0.437  # variance of atanh(tau) of normal columns, times n - 4 (Fieller, Hartley and Pearson 1957)
 PULL_TO_ZERO = 0.36  # how far normal scores of a sample understate a strong correlation, in ln(n)/n
 

@@ -10,13 +10,15 @@ from experiments.writing import between_marks, table
 
 PAGE = Path(__file__).parents[1] / "docs" / "chance.md"
 SEED, QUERIES, COLUMNS, RELATED, LEVEL = 1, 200, 1_000, 20, 0.05
-SIZES = (32, 256, 1024)
+SIZES = (16, 32, 256, 1024)
 SHAPES = {
     "normal": lambda z: z,
     "lognormal": np.exp,
+    # Which half is as good as random, yet decided by the number itself.
     "lognormal, half zeros": lambda z: np.where(z % 0.02 < 0.01, 0.0, np.exp(z)),
-    "t(3)-like": lambda z: np.sinh(1.2 * z),
+    "heavy, symmetric": lambda z: np.sinh(1.2 * z),
     "one in twenty": lambda z: (z > 1.645).astype(float),
+    "half and half": lambda z: (z > 0).astype(float),
 }
 TESTS = {
     "Student's t, BH": lambda m: benjamini_hochberg(quick_p_values(m.correlation, m.size)),

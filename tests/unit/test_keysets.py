@@ -142,11 +142,11 @@ def test_figures_are_possible_agree_and_are_right_where_exact(hash_name, left, r
     )
     found = compare_key_sets(mine, theirs)
     assert_possible(found, mine, theirs)
-    turned = compare_key_sets(theirs, mine).turned()
+    swapped = compare_key_sets(theirs, mine).swapped()
     for name in ("union", "intersection", "jaccard"):
-        assert getattr(found, name) == getattr(turned, name)
+        assert getattr(found, name) == getattr(swapped, name)
     if mine.threshold != theirs.threshold:
-        assert found == turned
+        assert found == swapped
     true = true_figures(left, right)
     assert {name: true[name] for name in exact_values(found)} == pytest.approx(exact_values(found))
 
