@@ -170,6 +170,27 @@ def test_estimate_takes_every_interval(lake, interval):
     assert answer["keys"]["intersection"]["error"] > 0
 
 
+def test_query_passes_every_setting_on(ask):
+    settings = {
+        "measure": "kendall", "rank": "s2", "interval": "influence", "confidence": 0.9, "max_q": 0.9,
+        "correction": "by", "shortlist": 1, "retrieve": 3, "min_sample": 5, "seed": 7,
+    }  # fmt: skip
+    given = [str(part) for name, value in settings.items() for part in (f"--{name.replace('_', '-')}", value)]
+    answer = strict_json(ask(*given, "--json").stdout)
+    assert {name: answer[name] for name in settings} == settings
+    assert answer["hits"][0]["confidence"] == 0.9
+
+
+def test_the_command_line_has_the_librarys_defaults(ask, lake, index):
+    from covary import open_index  # noqa: PLC0415
+
+    by_command = strict_json(ask("--json").stdout)
+    by_library = open_index(index).query(lake / "sales.csv", "day", "revenue").to_dict()
+    for answer in (by_command, by_library):
+        del answer["elapsed_ms"]
+    assert by_command == json.loads(json.dumps(by_library))
+
+
 def test_query_fits_eighty_columns(ask):
     shown = ask(columns=80).stdout
     assert all(len(line) <= 80 for line in shown.splitlines())
