@@ -1,0 +1,38 @@
+import io
+import time
+
+from rich.console import Console
+
+from covary import progress
+
+
+def test_a_long_query_shows_that_it_is_at_work_and_how_far(monkeypatch):
+    screen = Console(file=io.StringIO(), force_terminal=True, width=100)
+    monkeypatch.setattr(progress, "console", lambda stderr: screen)
+    monkeypatch.setattr(progress, "SECONDS_BEFORE_A_BAR", 0.01)
+    with progress.showing_work() as show:
+        time.sleep(0.3)
+        assert "Working" in screen.file.getvalue()
+        show(3, 1200)
+        time.sleep(0.3)
+    assert "3 of 1,200 columns measured" in screen.file.getvalue()
+
+
+def test_a_short_query_shows_nothing(monkeypatch):
+    screen = Console(file=io.StringIO(), force_terminal=True, width=100)
+    monkeypatch.setattr(progress, "console", lambda stderr: screen)
+    with progress.showing_work() as show:
+        show(3, 1200)
+    assert screen.file.getvalue().strip() == ""
+
+
+def test_a_pipe_gets_a_line_now_and_then(capsys):
+    now = [0.0]
+    show = progress._columns_now_and_then(lambda: now[0])
+    for second in (1.0, 4.0, 6.0, 7.0, 12.0):
+        now[0] = second
+        show(int(second), 20)
+    assert capsys.readouterr().err.splitlines() == [
+        "6 of 20 columns measured",
+        "12 of 20 columns measured",
+    ]
