@@ -90,3 +90,19 @@ def test_the_range_of_a_sketch_bounds_the_values_of_all_keys(aggregate, size, mi
     assert high >= whole.values.max()
     if size > 300:
         assert (low, high) == (whole.values.min(), whole.values.max())
+
+
+@pytest.mark.parametrize("value", [100.0, -100.0])
+@pytest.mark.parametrize("aggregate", ["sum", "count"])
+def test_the_range_allows_for_a_key_that_was_cut_and_has_most_rows(aggregate, value):
+    import polars as pl  # noqa: PLC0415
+
+    keys = [f"k{n}" for n in range(60)]
+    alone = [sketch(pl.DataFrame({"k": [key], "v": [1.0]}), "k", "v").units[0] for key in keys]
+    last = keys[int(np.argmax(alone))]
+    frame = pl.DataFrame({"k": keys + [last] * 500, "v": [value] * 560})
+    cut = sketch(frame, "k", "v", size=16, aggregate=aggregate)
+    assert np.ptp(cut.values) == 0  # the key with all those rows is not held
+    low, high = cut.value_range
+    largest = 501.0 if aggregate == "count" else 501 * value
+    assert low <= largest <= high

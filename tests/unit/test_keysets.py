@@ -213,3 +213,11 @@ def test_a_sketch_cut_at_zero_tells_what_it_can(murmur_hashes):
     assert distinct_keys(nothing) == SetEstimate(10**6, 10**6 - 4)
     for other in (nothing, sketch_of_hashes(murmur_hashes, 9), sketch_of_hashes(murmur_hashes[2:6], 9)):
         assert_possible(compare_key_sets(nothing, other), nothing, other)
+
+
+def test_finding_no_shared_key_does_not_say_that_there_is_none():
+    found = compare_key_sets(sketch_of(range(2000), 100), sketch_of(range(2000, 4000), 100))
+    assert found.left_containment.value == 0
+    # Half a key among a hundred would be missed three times in five.
+    assert found.left_containment.error > 0.5 / 100
+    assert found.intersection.error > 0.5 / 100 * 1500

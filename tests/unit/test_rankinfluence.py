@@ -74,7 +74,10 @@ def test_rins_interval_is_that_of_its_influence_function(columns, sign):
     assert interval == pytest.approx(ends(r, error, x.size, 0.36 * np.log(x.size) / x.size), rel=1e-6)
 
 
-@pytest.mark.parametrize("columns", [SMOOTH, TIED, FLAGS], ids=["smooth", "tied", "flags"])
+UNRELATED = [np.random.default_rng(seed).normal(size=(2, 60)) for seed in range(6)]
+
+
+@pytest.mark.parametrize("columns", [SMOOTH, TIED, FLAGS, *UNRELATED])
 def test_kendalls_interval_is_that_of_its_influence_function(columns):
     x, y = columns
     n = x.size

@@ -32,6 +32,31 @@ def test_on_normal_columns_p_values_are_near_students():
     assert p_of(x, 0.1 * x + y) == pytest.approx(stats.pearsonr(x, 0.1 * x + y).pvalue, rel=0.2)
 
 
+def written_out(x, y):
+    """The largest of Student's, Pitman's beta and the gamma of the skewness, as docs/decisions.md has it."""
+    n, r = x.size, np.corrcoef(x, y)[0, 1]
+    plain = stats.pearsonr(x, y).pvalue
+    excess = [stats.kurtosis(v, bias=False) for v in (x, y)]
+    first, normal = 1 / (n - 1), 3 / (n * n - 1)
+    second = normal * (1 + 2 * excess[0] * excess[1] * (n - 2) * (n - 3) / (3 * n * (n - 1) ** 2))
+    second = max(second, normal)
+    scale = (first - second) / (second - first**2)
+    heavy = stats.beta.sf(r * r, first * scale, (1 - first) * scale)
+    skewness = stats.skew(x) * stats.skew(y) * np.sqrt(n - 1) / (n - 2)
+    if skewness * r <= 0:
+        return max(plain, heavy)
+    shape = 4 / skewness**2
+    return max(plain, heavy, stats.gamma.sf(shape + stats.norm.isf(plain / 2) * np.sqrt(shape), shape))
+
+
+@pytest.mark.parametrize("slope", [-0.2, 0.0, 0.15, 0.3])
+@pytest.mark.parametrize("power", [0.3, 1.0, 1.5])
+def test_p_values_are_as_they_are_written_down(slope, power):
+    z = np.random.default_rng(6).normal(size=(2, 200))
+    x, y = np.exp(power * z[0]), np.exp(power * (z[1] + slope * z[0]))
+    assert p_of(x, y) == pytest.approx(written_out(x, y), rel=1e-6)
+
+
 def test_undefined_correlations_have_no_p_value():
     assert np.isnan(p_of(np.ones(20), np.arange(20)))
     assert np.isnan(p_of([1.0, 2.0], [2.0, 1.0]))
