@@ -2,12 +2,13 @@
 
 import argparse
 from collections.abc import Callable
+from pathlib import Path
 
 
 def _coverage(chosen: argparse.Namespace) -> None:
     from experiments.coverage import SAMPLES, main
 
-    main(chosen.samples or SAMPLES)
+    main(chosen.samples or SAMPLES, chosen.keep)
 
 
 def _chance(chosen: argparse.Namespace) -> None:
@@ -41,6 +42,9 @@ def main() -> None:
     parser.add_argument("name", choices=EXPERIMENTS, help="which")
     parser.add_argument("collection", nargs="*", help="ranking: folders, with FOLDER.truth.parquet")
     parser.add_argument("--samples", type=int, help="coverage: samples a cell, for a quicker look")
+    parser.add_argument(
+        "--keep", type=Path, help="coverage: a file of results, so that a run can go on later"
+    )
     chosen = parser.parse_args()
     EXPERIMENTS[chosen.name](chosen)
 

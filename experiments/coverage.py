@@ -1,10 +1,11 @@
 """How often each interval holds the join's own correlation, and how long it is, over many populations."""
 
+import json
 import os
 import zlib
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -95,14 +96,36 @@ def _ends(
 Results = dict[Cell, dict[Choice, Measured]]
 
 
-def measure_all(wanted: list[Cell], choices: tuple[Choice, ...], count: int) -> Results:
+def measure_all(wanted: list[Cell], choices: tuple[Choice, ...], count: int, kept: Path | None) -> Results:
+    """Measure cells, as many at once as there are processors; those kept by an earlier run are not repeated."""
+    results = _read(kept, choices, count)
     with ProcessPoolExecutor(os.cpu_count()) as workers:
-        tasks = {cell: workers.submit(measure_cell, cell, choices, count) for cell in wanted}
-        results: Results = {}
-        for cell, task in tasks.items():
-            results[cell] = task.result()
-            print(f"\r{len(results)} of {len(tasks)} cells", end="", flush=True)
+        tasks = {
+            workers.submit(measure_cell, cell, choices, count): cell for cell in wanted if cell not in results
+        }
+        for task in as_completed(tasks):
+            results[tasks[task]] = task.result()
+            _keep(kept, tasks[task], task.result(), count)
+            done = sum(cell in results for cell in wanted)
+            print(f"\r{done} of {len(wanted)} cells", end="", flush=True)
         print()
+    return {cell: results[cell] for cell in wanted}
+
+
+def _keep(kept: Path | None, cell: Cell, found: dict[Choice, Measured], count: int) -> None:
+    if kept:
+        measured = [[*choice, m.coverage, m.length] for choice, m in found.items()]
+        with kept.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({"count": count, "cell": asdict(cell), "measured": measured}) + "\n")
+
+
+def _read(kept: Path | None, choices: tuple[Choice, ...], count: int) -> Results:
+    results: Results = {}
+    for line in kept.read_text(encoding="utf-8").splitlines() if kept and kept.exists() else []:
+        row = json.loads(line)
+        found = {(measure, name): Measured(*figures) for measure, name, *figures in row["measured"]}
+        if row["count"] == count and set(choices) <= set(found):
+            results[Cell(**row["cell"])] = found
     return results
 
 
@@ -159,10 +182,10 @@ def misses(results: Results, choice: Choice) -> str:
     return f"{len(under)} of {total} cells are under 92 %: {'; '.join(said)}."
 
 
-def main(count: int = SAMPLES) -> None:
-    """Measure, and put the tables into docs/coverage.md."""
-    grid = measure_all(cells(GRID), COMPARED, count)
-    held_out = measure_all(cells(HELD_OUT), ON_HELD_OUT, count // 2)
+def main(count: int = SAMPLES, kept: Path | None = None) -> None:
+    """Measure, and put the tables into docs/coverage.md; a file to keep results in lets a run go on later."""
+    grid = measure_all(cells(GRID), COMPARED, count, kept)
+    held_out = measure_all(cells(HELD_OUT), ON_HELD_OUT, count // 2, kept)
     parts = {
         "summary": summary(grid, COMPARED),
         "default": f"{by_cell(grid, DEFAULT)}\n\n{misses(grid, DEFAULT)}",
