@@ -42,9 +42,7 @@ def main() -> None:
     parser.add_argument("name", choices=EXPERIMENTS, help="which")
     parser.add_argument("collection", nargs="*", help="ranking: folders, with FOLDER.truth.parquet")
     parser.add_argument("--samples", type=int, help="coverage: samples a cell, for a quicker look")
-    parser.add_argument(
-        "--keep", type=Path, help="coverage: a file of results, so that a run can go on later"
-    )
+    parser.add_argument("--keep", type=Path, help="coverage: a file of results, to go on from later")
     chosen = parser.parse_args()
     EXPERIMENTS[chosen.name](chosen)
 

@@ -97,7 +97,7 @@ Results = dict[Cell, dict[Choice, Measured]]
 
 
 def measure_all(wanted: list[Cell], choices: tuple[Choice, ...], count: int, kept: Path | None) -> Results:
-    """Measure cells, as many at once as there are processors; those kept by an earlier run are not repeated."""
+    """Measure cells, as many at once as there are processors; those that were kept are not repeated."""
     results = _read(kept, choices, count)
     with ProcessPoolExecutor(os.cpu_count()) as workers:
         tasks = {
