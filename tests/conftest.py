@@ -6,7 +6,12 @@ import polars as pl
 import pytest
 from hypothesis import HealthCheck, settings
 
+from covary.kernel import finish, sketch_rows
+from covary.query import open_index
+from covary.segment import TableRecord, build_segment
+from covary.segmentfiles import write_segment
 from covary.sparksession import start_session
+from covary.store import Manifest, building, commit
 
 settings.register_profile(
     "covary", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
@@ -53,3 +58,23 @@ def lake(tmp_path_factory):
         frame = pl.DataFrame({"place": [keys[i] for i in order], "y": y[order], "z": rng.normal(size=300)})
         write(frame, folder / name)
     return Lake(folder, pl.DataFrame({"place": keys, "x": x}), made)
+
+
+def _written_index(folder, tables, config):
+    """Write an index of named ⟨keys, values⟩ without Spark, in two segments: numbers carry over."""
+    made = []
+    for name, (keys, values) in tables.items():
+        numbers = {"v": pl.Series("v", values, dtype=pl.Float64)}
+        partials = sketch_rows(pl.DataFrame({"k": keys}), ["k"], numbers, config, name)
+        made.append((TableRecord(name, f"/lake/{name}.csv", len(keys)), finish(partials, config)))
+    half = len(made) // 2
+    with building(folder) as scratch:
+        parts = (made[:half], made[half:])
+        stored = [write_segment(build_segment(part), scratch / f"{n:06}") for n, part in enumerate(parts)]
+        commit(folder, Manifest(config, tuple(stored)), scratch)
+    return open_index(folder)
+
+
+@pytest.fixture(scope="session")
+def write_index():
+    return _written_index

@@ -8,16 +8,11 @@ from covary.frames import sketch
 from covary.hoeffding import small_sample_ends
 from covary.index import Candidates
 from covary.joins import join
-from covary.kernel import finish, sketch_rows
 from covary.listing import best_first, candidate_list
 from covary.moments import moments_of
-from covary.query import open_index
 from covary.ranking import RANKERS
-from covary.segment import TableRecord, build_segment
-from covary.segmentfiles import write_segment
 from covary.significance import benjamini_hochberg, benjamini_yekutieli, p_values, quick_p_values
 from covary.sketches import SketchConfig
-from covary.store import Manifest, building, commit
 
 CONFIG = SketchConfig(64)
 RNG = np.random.default_rng(23)
@@ -35,19 +30,9 @@ def column(number):
 
 
 @pytest.fixture(scope="module")
-def index(tmp_path_factory):
-    tables = []
-    for number in range(COLUMNS):
-        keys, values = column(number)
-        numbers = {"v": pl.Series("v", values, dtype=pl.Float64)}
-        made = finish(sketch_rows(pl.DataFrame({"k": keys}), ["k"], numbers, CONFIG, f"t{number}"), CONFIG)
-        tables.append((TableRecord(f"t{number}", f"/t{number}.csv", len(keys)), made))
-    folder = tmp_path_factory.mktemp("listing") / "index"
-    with building(folder) as scratch:
-        parts = (tables[:20], tables[20:])
-        stored = [write_segment(build_segment(part), scratch / f"{n:06}") for n, part in enumerate(parts)]
-        commit(folder, Manifest(CONFIG, tuple(stored)), scratch)
-    return open_index(folder)
+def index(tmp_path_factory, write_index):
+    tables = {f"t{number}": column(number) for number in range(COLUMNS)}
+    return write_index(tmp_path_factory.mktemp("listing") / "index", tables, CONFIG)
 
 
 @pytest.fixture(scope="module")
@@ -161,15 +146,7 @@ def test_scores_that_differ_in_the_last_digits_tie():
     assert scores.tolist() == [0.5, 0.5]
 
 
-def test_huge_ranges_are_ranked_last_by_s4_and_not_lost(tmp_path):
-    tables = {"huge": X.clip(0, 1) * 1.7e308, "plain": X + RNG.normal(size=400)}
-    made = []
-    for name, values in tables.items():
-        numbers = {"v": pl.Series("v", values, dtype=pl.Float64)}
-        sketches = finish(sketch_rows(pl.DataFrame({"k": KEYS}), ["k"], numbers, CONFIG, name), CONFIG)
-        made.append((TableRecord(name, f"/{name}.csv", 400), sketches))
-    with building(tmp_path / "index") as scratch:
-        stored = write_segment(build_segment(made), scratch / "000000")
-        commit(tmp_path / "index", Manifest(CONFIG, (stored,)), scratch)
-    hits = open_index(tmp_path / "index").query(QUERY, "key", "x", rank="s4")
+def test_huge_ranges_are_ranked_last_by_s4_and_not_lost(tmp_path, write_index):
+    tables = {"huge": (KEYS, X.clip(0, 1) * 1.7e308), "plain": (KEYS, X + RNG.normal(size=400))}
+    hits = write_index(tmp_path / "index", tables, CONFIG).query(QUERY, "key", "x", rank="s4")
     assert sorted(hit.table for hit in hits) == ["huge", "plain"]

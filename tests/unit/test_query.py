@@ -9,15 +9,10 @@ from hypothesis import strategies as st
 from covary.errors import CovaryError, NoSuchColumn, TableError, UnusableColumn
 from covary.estimates import estimate
 from covary.frames import sketch
-from covary.kernel import finish, sketch_rows
 from covary.measures import MEASURES
-from covary.query import open_index
 from covary.ranking import OF_PEARSON, RANKERS
-from covary.segment import TableRecord, build_segment
-from covary.segmentfiles import write_segment
 from covary.significance import benjamini_hochberg, benjamini_yekutieli
 from covary.sketches import SketchConfig
-from covary.store import Manifest, building, commit
 
 CONFIG = SketchConfig(256)
 RNG = np.random.default_rng(17)
@@ -47,23 +42,9 @@ TABLES = {
 }
 
 
-def written(folder, tables):
-    made = []
-    for name, (keys, values) in tables.items():
-        numbers = {"v": pl.Series("v", values, dtype=pl.Float64)}
-        partials = sketch_rows(pl.DataFrame({"k": keys}), ["k"], numbers, CONFIG, name)
-        made.append((TableRecord(name, f"/lake/{name}.csv", len(keys)), finish(partials, CONFIG)))
-    with building(folder) as scratch:
-        # Two segments, so that numbers have to be carried over from one to the next.
-        parts = (made[:3], made[3:])
-        stored = [write_segment(build_segment(part), scratch / f"{n:06}") for n, part in enumerate(parts)]
-        commit(folder, Manifest(CONFIG, tuple(stored)), scratch)
-    return open_index(folder)
-
-
 @pytest.fixture(scope="module")
-def index(tmp_path_factory):
-    return written(tmp_path_factory.mktemp("query") / "index", TABLES)
+def index(tmp_path_factory, write_index):
+    return write_index(tmp_path_factory.mktemp("query") / "index", TABLES, CONFIG)
 
 
 def names(hits):
@@ -151,9 +132,9 @@ def test_any_kind_of_number_will_do(index):
 
 
 @pytest.mark.parametrize("measure", ["distance", "chatterjee"])
-def test_dependence_of_any_form_is_tested_by_its_own_measure(tmp_path, measure):
+def test_dependence_of_any_form_is_tested_by_its_own_measure(tmp_path, write_index, measure):
     tables = {f"noise {n}": (KEYS, np.random.default_rng(n).normal(size=100)) for n in range(8)}
-    parabola = written(tmp_path / "index", tables | {"square": (KEYS, X**2)})
+    parabola = write_index(tmp_path / "index", tables | {"square": (KEYS, X**2)}, CONFIG)
     hits = parabola.query(QUERY, "key", "x", measure=measure, max_q=0.05)
     assert names(hits) == ["square"]
     assert hits[0].p_value < 1e-4
@@ -169,9 +150,9 @@ def test_pm1_of_a_whole_join_is_the_joins_own_correlation(index):
     assert by_pm1 == by_pearson
 
 
-def test_columns_without_a_value_of_a_dearer_measure_are_counted(tmp_path):
+def test_columns_without_a_value_of_a_dearer_measure_are_counted(tmp_path, write_index):
     flat = np.where(np.arange(100) < 60, 0.0, X)
-    hits = written(tmp_path / "index", {"flat": (KEYS, flat), "fine": (KEYS, -X)}).query(
+    hits = write_index(tmp_path / "index", {"flat": (KEYS, flat), "fine": (KEYS, -X)}, CONFIG).query(
         QUERY, "key", "x", measure="qn"
     )
     assert (names(hits), hits.undefined, hits.shortlist) == (["fine"], 1, 2)
@@ -226,11 +207,13 @@ def test_units_do_not_change_the_order(index, rank, scale, offset, sign, measure
 
 
 @pytest.mark.parametrize("rank", sorted(set(RANKERS) - {"s4"}))
-def test_units_of_a_candidate_do_not_change_the_order(tmp_path, rank):
+def test_units_of_a_candidate_do_not_change_the_order(tmp_path, write_index, rank):
     fahrenheit = {name: (keys, 1.8 * np.asarray(values) + 32) for name, (keys, values) in TABLES.items()}
     mixed = TABLES | {"strong": fahrenheit["strong"], "half": fahrenheit["half"]}
     orders = [
-        names(written(tmp_path / str(n), tables).query(QUERY, "key", "x", rank=rank, min_sample=3))
+        names(
+            write_index(tmp_path / str(n), tables, CONFIG).query(QUERY, "key", "x", rank=rank, min_sample=3)
+        )
         for n, tables in enumerate((TABLES, fahrenheit, mixed))
     ]
     assert orders[0] == orders[1] == orders[2]
