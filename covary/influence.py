@@ -13,13 +13,11 @@ import numpy.typing as npt
 from covary.aggregate import Floats
 from covary.moments import Moments
 
-# Where no more pairs than these carry the error of r, what was not seen may well hold as much error again.
-FEW_PAIRS = 4.0
-# Degrees of freedom of Student's t, by the pairs that carry the error; with fewer than these, an interval
-# would be too long to say anything.
-FREEDOM_RATE, FEWEST_FREEDOM = 0.02, 2.5
+# Where few of n pairs carry the error of r, what was not seen may well hold as much error again, and
+# Student's t has fewer degrees of freedom; with fewer than these, an interval would say nothing.
+FEW_RATE, FREEDOM_RATE, FEWEST_FREEDOM = 3.0, 0.04, 2.5
 # The bias is estimated from fourth moments, and a sample without the rarest outliers understates these.
-BIAS_FACTOR = 12.0
+BIAS_FACTOR = 16.0
 ON_A_LINE = 1e-9  # how near |r| is to 1 when all pairs lie on a line, but for rounding
 
 
@@ -42,10 +40,10 @@ def influence_ends(sample: Moments, join_size: Floats, confidence: float) -> tup
     r, n = sample.correlation, sample.size
     unseen = unseen_share(n, join_size)
     least = 1.0 / np.sqrt(np.maximum(n - 3.0, 1e-9))
-    few = np.minimum(1.0, (FEW_PAIRS / sample.effective) ** 3)
+    few = np.minimum(1.0, FEW_RATE * n / sample.effective**4)
     factor = np.sqrt(np.where(unseen > 0, unseen + (1.0 - unseen) * few, 0.0))
     most_freedom = np.maximum(n - 2.0, FEWEST_FREEDOM)
-    freedom = np.clip(FREEDOM_RATE * (sample.effective - 1.0) ** 3, FEWEST_FREEDOM, most_freedom)
+    freedom = np.clip(FREEDOM_RATE * (sample.effective - 1.0) ** 4 / np.sqrt(n), FEWEST_FREEDOM, most_freedom)
     half = t_quantile(freedom, confidence) * np.maximum(sample.error, least) * factor
     # Outliers that most samples lack may pull r to 0: where r leans away from 0, the inner end is moved.
     inward = BIAS_FACTOR * np.maximum(np.sign(r) * sample.bias, 0.0) * unseen
@@ -67,10 +65,11 @@ def none_seen(confidence: float) -> float:
 def end_off_a_line(size: Floats, kurtosis: Floats, unseen: Floats, confidence: float) -> Floats:
     """Return how small |r| may be when all pairs seen lie on a line: some not seen may not.
 
-    Of two-valued columns the rarer value decides, and n over the kurtosis is about how often it was seen.
+    Of two-valued columns the rarer value decides, and n over the kurtosis is about how often it was seen. |r|
+    is least when half of the pairs off the line have it in one column, and half in the other.
     """
     seen = size / np.maximum(kurtosis, 1.0)
-    end: Floats = np.sqrt(seen / (seen + none_seen(confidence) * unseen))
+    end: Floats = seen / (seen + none_seen(confidence) * unseen / 2.0)
     return end
 
 

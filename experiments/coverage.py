@@ -20,7 +20,7 @@ from experiments.writing import between_marks, table
 PAGE = Path(__file__).parents[1] / "docs" / "coverage.md"
 SAMPLES, SEED = 2_000, 1
 # Large populations of one kind differ little, and their rank correlations take time.
-POPULATIONS, LARGE, FEWER_POPULATIONS = 40, 100_000, 10
+POPULATIONS, LARGE, FEWER_POPULATIONS = 100, 100_000, 20
 WANTED, MOST = 0.92, 0.98
 DEFAULT = ("pearson", "influence")
 COMPARED = (
@@ -50,7 +50,7 @@ class Measured:
 def samples(
     cell: Cell, x: np.ndarray, y: np.ndarray, count: int, rng: np.random.Generator
 ) -> Iterator[Pairs]:
-    """Draw samples without replacement; one in which a column is constant has no correlation."""
+    """Draw samples without replacement; those without a correlation are left out."""
     for _ in range(count):
         chosen = rng.choice(x.size, cell.size, replace=False, shuffle=False)
         a, b = x[chosen], y[chosen]
@@ -66,8 +66,10 @@ def measure_cell(cell: Cell, choices: tuple[Choice, ...], count: int = SAMPLES) 
     populations = FEWER_POPULATIONS if cell.join_size > LARGE else POPULATIONS
     for _ in range(populations):
         x, y = population(cell, rng)
-        truths = {measure: MEASURES[measure].of(x, y, 0) for measure in {measure for measure, _ in choices}}
         drawn = list(samples(cell, x, y, count // populations, rng))
+        if not drawn:
+            continue
+        truths = {measure: MEASURES[measure].of(x, y, 0) for measure in {measure for measure, _ in choices}}
         for measure, name in choices:
             for low, high in _ends(cell, x, y, drawn, measure, name):
                 held[measure, name].append(low <= truths[measure] <= high)

@@ -94,11 +94,11 @@ def written_out(x, y, join_size, confidence):
     b = influence**2 / (1 - leverage)
     carriers = b.sum() ** 2 / (b**2).sum()
     error = max(np.sqrt(b.sum() / (n * (n - 1))) / (1 - r * r), 1 / np.sqrt(n - 3))
-    t = stats.t.ppf(0.5 + confidence / 2, max(2.5, min(n - 2, 0.02 * (carriers - 1) ** 3)))
+    t = stats.t.ppf(0.5 + confidence / 2, max(2.5, min(n - 2, 0.04 * (carriers - 1) ** 4 / np.sqrt(n))))
     unseen = (join_size - n) / (join_size - 1)
-    half = t * error * np.sqrt(unseen + (1 - unseen) * min(1, (4 / carriers) ** 3))
+    half = t * error * np.sqrt(unseen + (1 - unseen) * min(1, 3 * n / carriers**4))
     fourth = np.mean(r * (0.375 * (u**4 + v**4) + 0.25 * u**2 * v**2) - 0.5 * (u**3 * v + u * v**3))
-    inward = 12 * max(0, np.sign(r) * fourth / n / (1 - r * r)) * unseen
+    inward = 16 * max(0, np.sign(r) * fourth / n / (1 - r * r)) * unseen
     z = np.arctanh(r)
     return np.tanh(z - half - (inward if r > 0 else 0)), np.tanh(z + half + (inward if r < 0 else 0))
 
@@ -142,7 +142,9 @@ def test_pairs_on_a_line_leave_room_for_some_that_are_not(sign):
     assert 0.9 < abs(inner) < 0.99
     few_ones = (np.arange(103) < 5).astype(float)
     rare = interval_named("influence", sampled(few_ones, sign * few_ones))
-    assert min(abs(rare.low), abs(rare.high)) < 0.8
+    seen = 103 / stats.kurtosis(few_ones, fisher=False)
+    unseen = unseen_share(103.0, sampled().join_size)
+    assert min(abs(rare.low), abs(rare.high)) == pytest.approx(seen / (seen + -np.log(0.025) * unseen / 2))
 
 
 def test_an_unknown_interval_is_refused_with_the_choices():
