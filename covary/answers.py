@@ -8,6 +8,7 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
+from covary.correlation import SMALLEST_SAMPLE
 from covary.estimates import Estimate
 from covary.facts import IndexFacts, columns_of
 from covary.hits import Hit, Hits, QueryNote
@@ -44,7 +45,12 @@ def hits_view(hits: Hits, width: int) -> RenderableType:
 
 def _headings(hits: Hits) -> list[str]:
     symbol = MEASURES[hits.measure].symbol
-    interval = [f"{100 * hits[0].confidence:g} %"] if _have_intervals(hits) else []
+    promised = f"{100 * hits[0].confidence:g} %"
+    interval = (
+        [f"{hits.interval}" if hits.interval == "hoeffding-small" else promised]
+        if _have_intervals(hits)
+        else []
+    )
     chance = [] if hits.by_chance is None else ["by chance>"]
     q = "q>" if hits.correction == "bh" else f"q ({hits.correction})>"
     return ["#>", "table", "column", f"{symbol}>", *interval, "sample>", q, *chance]
@@ -122,12 +128,12 @@ def chance_lines(hits: Hits) -> list[str]:
         verb = "survives" if hits.survivors == 1 else "survive"
         test = "" if hits.tested_by == hits.measure else f" by {hits.tested_by}"
         level = f"{100 * hits.level:g} %"
-        meaning = (
-            f": at most about {level} of those {hits.survivors:,} should be chance" if hits.survivors else ""
-        )
-        lines.append(
-            f"{hits.survivors:,} of {count_of(hits.tested, 'column')} {verb} {level}{test}{meaning}."
-        )
+        said = f"{hits.survivors:,} of {count_of(hits.tested, 'column')} {verb} {level}{test}"
+        if hits.survivors:
+            said += f": on average {level} of survivors at most are chance"
+        if hits.max_q is None and 0 < hits.survivors < hits.tested:
+            said += f" (--max-q {hits.level:g} shows them alone)"
+        lines.append(f"{said}.")
     if hits.by_chance is not None:
         lines.append(_line_of_chance(hits, hits.by_chance))
     return lines
@@ -142,19 +148,25 @@ def _line_of_chance(hits: Hits, by_chance: Sequence[Hit]) -> str:
     line += f"{MEASURES[hits.measure].symbol} = {signed(best.correlation or 0.0)}"
     if hits.rank not in BASELINES:
         above = sum(hit.score > best.score for hit in hits)
-        line += f"; {above} of the {len(hits)} shown {'ranks' if above == 1 else 'rank'} above it"
+        line += (
+            f"; {above} of the {len(hits)} shown {'ranks' if above == 1 else 'rank'} above it" if hits else ""
+        )
+    if len(by_chance) > 1 and hits:
+        line += "; by chance lists its hits in order, whatever stands beside them"
     return printable(f"{line}.")
 
 
 def closing_line(hits: Hits) -> str:
     """Say how many columns join, and which were left out and why."""
-    joined = hits.candidates - hits.hidden
+    joined = hits.shown_of
     verb = "joins" if joined == 1 else "join"
     parts = [f"{count_of(joined, 'column')} {verb}"] if joined or not hits.hidden else []
     if 0 < len(hits) < joined - hits.constant:
         parts[0] += f", the best {len(hits)} shown"
     if hits.retrieve is not None:
-        parts.append("only those with the largest overlap looked at (--retrieve)")
+        parts.append(
+            f"of {hits.candidates:,}, those sharing the most sampled keys were looked at (--retrieve)"
+        )
     if hits.shortlist is not None and hits.shortlist < hits.tested:
         best = f"the best {hits.shortlist:,} by {hits.scored_by} and {hits.rank}"
         parts.append(f"{best} measured by {hits.measure} (--shortlist)")
@@ -162,17 +174,23 @@ def closing_line(hits: Hits) -> str:
         parts.append(f"all {hits.shortlist:,} measured by {hits.measure}")
     if hits.undefined:
         parts.append(f"{hits.undefined:,} without a {hits.measure} (too many equal values)")
+    return f"{'; '.join(parts + _left_out(hits, joined))}. {duration(hits.elapsed_ms)}"
+
+
+def _left_out(hits: Hits, joined: int) -> list[str]:
+    parts = []
     if hits.max_q is not None:
         parts.append(f"only q of at most {hits.max_q:g} shown (--max-q)")
     if hits.constant and joined > hits.constant:
         parts.append(f"{hits.constant:,} of them constant where they join")
     if hits.hidden:
-        reason = f"fewer than {hits.min_sample} sampled keys; --min-sample to see them"
+        remedy = "; --min-sample to see them" if hits.min_sample > SMALLEST_SAMPLE else ""
+        reason = f"fewer than {hits.min_sample} sampled keys{remedy}"
         parts.append(f"{hits.hidden:,} {'more ' if joined else ''}hidden ({reason})")
     if hits.own:
         own = count_of(hits.own, "column")
         parts.append(f"{own} of {printable(hits.query.table)} itself left out (--include-own)")
-    return f"{'; '.join(parts)}. {duration(hits.elapsed_ms)}"
+    return parts
 
 
 def no_hits_view(
@@ -189,11 +207,11 @@ def no_hits_view(
     """
     query = hits.query
     if hits.max_q is not None and hits.tested:
-        lines = [f"{count_of(hits.tested, 'column')} joined and none has a q of at most {hits.max_q:g}."]
+        lines = [f"Of {count_of(hits.tested, 'column')} tested, none has a q of at most {hits.max_q:g}."]
     elif hits.undefined:
         lines = [f"Columns join, but none of those measured has a {hits.measure}: too many equal values."]
     elif hits.candidates > hits.hidden:
-        lines = ["Columns join, but none of them varies: no correlation."]
+        lines = [f"Columns join, but either they or {query.value} have one value only where they do."]
     elif hits.hidden:
         common = f"{hits.min_sample} keys in common with {query.table} on {query.key}"
         lines = [f"Nothing in {index.index} has {common} in the sample."]
@@ -203,6 +221,8 @@ def no_hits_view(
             lines.append(f"Its keys look like {', '.join(repr(key) for key in examples)}.")
         others = [table for table in index.read if table.path != path]
         lines += _keys_to_try(query, others, columns)
+    if hits.by_chance:
+        lines.append(_line_of_chance(hits, hits.by_chance))
     return lines_of([*lines, closing_line(hits)])
 
 

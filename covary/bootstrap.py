@@ -7,7 +7,8 @@ import numpy as np
 
 from covary.aggregate import Floats
 from covary.compiled import compiled, unsigned
-from covary.correlation import NAN, can_be_compared, pearson, standardised
+from covary.correlation import NAN, can_be_compared, standardised
+from covary.moments import standardised_product
 
 FEWEST_DRAWS, MOST_DRAWS = 50, 10_000
 # Resampling stops when the mean moves by more than this with a probability below 0.05 %: a normal number
@@ -87,15 +88,12 @@ class _Resampling:
         # The last place is for the one pair too many that an odd number of pairs draws: it adds nothing.
         unit_x, unit_y = np.append(standardised(x), 0.0), np.append(standardised(y), 0.0)
         # A view or a read-only array would be compiled for anew: hence the copies.
-        return cls(np.array(x), np.array(y), unit_x, unit_y, unsigned(seed % 2**64))
+        return cls(np.array(x), np.array(y), unit_x, unit_y, unsigned(int(seed) % 2**64))
 
     def draw(self, first: int, draws: int) -> Floats:
         """Return Pearson's r of as many draws, from the first on."""
         correlations: Floats = _correlate(self.unit_x, self.unit_y, self.seed, first, draws)
-        _mark_constant(correlations, self.x, self.y, self.seed, first)
-        for lost in np.flatnonzero(correlations == LOST):
-            places = _places(self.x.size, self.seed, first + lost)
-            correlations[lost] = pearson(self.x[places], self.y[places])
+        _measure_lost(correlations, self.x, self.y, self.seed, first)
         return correlations
 
 
@@ -135,21 +133,15 @@ def _pearson(size: Any, sx: Any, sy: Any, sxx: Any, syy: Any, sxy: Any) -> Any:
 
 
 @compiled
-def _mark_constant(correlations: Any, x: Any, y: Any, seed: Any, first: Any) -> None:
-    """Turn LOST into NaN where a column is constant: far quicker than to let Pearson's r find out."""
+def _measure_lost(correlations: Any, x: Any, y: Any, seed: Any, first: Any) -> None:
+    """Measure in two passes the draws that lost digits in one; NaN where a column is constant."""
+    xs, ys = np.empty(x.size), np.empty(x.size)
     for draw in range(correlations.size):
         if correlations[draw] == LOST:
             places = _places(x.size, seed, first + draw)
-            if _is_constant(x, places) or _is_constant(y, places):
-                correlations[draw] = np.nan
-
-
-@compiled
-def _is_constant(values: Any, places: Any) -> Any:
-    constant = True
-    for place in places:
-        constant = constant and values[place] == values[places[0]]
-    return constant
+            for i in range(x.size):
+                xs[i], ys[i] = x[places[i]], y[places[i]]
+            correlations[draw] = standardised_product(xs, ys)[0]
 
 
 @compiled

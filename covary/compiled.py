@@ -14,7 +14,10 @@ import numba
 import numpy as np
 
 HERE = Path(__file__).parent
-SOURCES = ("compiled", "correlation", "ranks", "moments", "scoring")  # that use each other
+# Files that use each other.
+SOURCES = (
+    "bootstrap", "compiled", "correlation", "lookup", "moments", "rankinfluence", "ranks", "scoring",
+)  # fmt: skip
 
 unsigned = np.uint64  # an unsigned place needs no check for a negative one
 

@@ -78,35 +78,36 @@ class HowToMeasure:
             raise CovaryError(f"the seed must be a whole number of at least 0, not {self.seed!r}")
 
     @property
-    def known(self) -> Measure:
+    def definition(self) -> Measure:
         """The measure behind the name."""
         return measure_named(self.measure)
 
     @property
     def dearer(self) -> bool:
         """Whether the measure is too dear for all columns, so that another scores them first."""
-        return self.known.scores_by != self.measure
+        return self.definition.scores_by != self.measure
 
     @property
     def tested_by(self) -> str:
         """The measure whose test gives the p-values."""
-        return self.measure if self.known.p_value else self.known.scores_by
+        return self.measure if self.definition.p_value else self.definition.scores_by
 
     def value_of(self, sample: JoinedSample) -> float:
         """Measure a sample, or what the measure estimates when the sample is the whole join."""
-        known = measure_named(self.known.estimates) if self.known.estimates and sample.exact else self.known
-        return known.of(sample.x, sample.y, self.seed)
+        estimated = self.definition.estimates
+        measured_by = measure_named(estimated) if estimated and sample.exact else self.definition
+        return measured_by.of(sample.x, sample.y, self.seed)
 
     def p_value_of(self, sample: JoinedSample) -> float:
         """Return how often shuffled numbers would look as strongly related; NaN when undefined."""
-        if self.known.p_value:
-            return self.known.p_value(sample.x, sample.y)
-        return float(p_values(moments_of(sample.x, sample.y, self.known.scores_by))[0])
+        if self.definition.p_value:
+            return self.definition.p_value(sample.x, sample.y)
+        return float(p_values(moments_of(sample.x, sample.y, self.definition.scores_by))[0])
 
     @property
     def interval_name(self) -> str | None:
         """The interval that was chosen, or the measure's own."""
-        return self.interval or next(iter(self.known.intervals), None)
+        return self.interval or next(iter(self.definition.intervals), None)
 
 
 def estimate(

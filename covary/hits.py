@@ -69,8 +69,8 @@ class Hits(Sequence[Hit]):
 
     Attributes:
         query: what was asked.
-        candidates: joinable columns that were scored.
-        hidden: joinable columns left out because too few keys are shared.
+        candidates: columns that share a sampled key with the query.
+        hidden: columns looked at, but left out because too few keys are shared.
         own: columns of the queried table itself, left out.
         constant: joinable columns without a correlation, because a side does not vary where they join.
         tested: columns with a correlation, and so a p-value.
@@ -78,7 +78,7 @@ class Hits(Sequence[Hit]):
         level: the share of chance allowed among the survivors: `max_q`, or 0.05.
         correction: which q-values `survivors` and `max_q` go by: "bh" or "by".
         max_q: the largest q-value of a hit, or None.
-        retrieve: how many columns were looked at, those with the largest overlap; None for all.
+        retrieve: how many columns were looked at, those sharing the most sampled keys; None for all.
         shortlist: how many columns were measured by a dearer measure, or None when all were.
         undefined: how many of those have no value of that measure.
         scored_by: the measure that scored all columns.
@@ -119,6 +119,12 @@ class Hits(Sequence[Hit]):
     seed: int
     elapsed_ms: float
 
+    @property
+    def shown_of(self) -> int:
+        """How many columns join on enough keys, of those that were looked at."""
+        looked_at = self.candidates if self.retrieve is None else min(self.candidates, self.retrieve)
+        return looked_at - self.hidden
+
     def __len__(self) -> int:
         return len(self.hits)
 
@@ -131,11 +137,11 @@ class Hits(Sequence[Hit]):
     def __str__(self) -> str:
         lines = (
             f"{place:>3} {_number(hit.correlation)} [{_number(hit.low)}, {_number(hit.high)}] "
-            f"n={hit.sample_size} of {hit.join_size:.0f} q={_number(hit.q_value)} "
+            f"n={hit.sample_size} of {'' if hit.exact else '~'}{hit.join_size:.0f} q={hit.q_value:.2g} "
             f"{hit.table}.{hit.value} ({hit.aggregate} per {hit.key})"
             for place, hit in enumerate(self.hits, start=1)
         )
-        return "\n".join((f"{self.candidates} columns join with {self.query.key}", *lines))
+        return "\n".join((f"{self.shown_of} columns join on {self.query.key}", *lines))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the answer as it stands in JSON."""

@@ -11,6 +11,7 @@ import numpy as np
 from covary.aggregate import Floats
 from covary.sketches import Range
 
+COMPARED_AT = 0.95  # the confidence of lengths that are compared with each other alone
 SMALLEST_SPREAD = 1e-300  # of two columns: so wide an interval is longer than any; dividing by 0 would fail
 
 
@@ -57,11 +58,12 @@ def small_sample_lengths(
     low, half_width = low / 2.0, high / 2.0 - low / 2.0  # halves, since the whole may overflow
     bounded = (half_width > 0) & (half_width < np.inf)
     low, half_width = np.where(bounded, low, 0.0), np.where(bounded, half_width, np.inf)
-    off = deviation(np.maximum(size, 1.0), 0.95)
+    off = deviation(np.maximum(size, 1.0), COMPARED_AT)
     places = sum((mean / 2.0 - low) / half_width for mean in means)
-    spread = np.prod([deviation / 2.0 / half_width for deviation in deviations], axis=0)
+    # No deviation exceeds half the width; one that overflowed on the way is taken for that.
+    spread = np.prod([np.minimum(each / 2.0 / half_width, 1.0) for each in deviations], axis=0)
     length: Floats = 2.0 * off * (1.0 + places) / np.maximum(spread, SMALLEST_SPREAD)
-    return np.where(np.isnan(deviations[0] + deviations[1]), np.nan, length)
+    return np.where(np.isnan(deviations[0]) | np.isnan(deviations[1]), np.nan, length)
 
 
 def _to_unit_range(x: Floats, y: Floats, x_range: Range, y_range: Range) -> tuple[Floats, Floats] | None:

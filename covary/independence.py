@@ -1,16 +1,17 @@
 """How likely a dependence of any form is chance: tests for distance correlation and Chatterjee's xi."""
 
 import numpy as np
+import numpy.typing as npt
 
 from covary.aggregate import Floats
 from covary.correlation import NAN, can_be_compared, standardised
-from covary.dependence import centred_products, chatterjee, row_sums
+from covary.dependence import ROUNDED_ZERO, centred_products, chatterjee, row_sums
 
 SMALLEST_TEST = 4  # distances of fewer pairs can't be centred without bias
 
 
 def distance_p_value(x: Floats, y: Floats) -> float:
-    """Return the chance of such distances between independent columns, never too small.
+    """Return about the chance of such distances between independent columns, rather too large than too small.
 
     Without its bias the distance correlation of independent columns, times n, is about a chi-square number
     less 1, or less than that (Shen, Panda and Vogelstein 2022).
@@ -18,11 +19,14 @@ def distance_p_value(x: Floats, y: Floats) -> float:
     from scipy.special import chdtrc  # noqa: PLC0415
 
     n = x.size
-    if n < SMALLEST_TEST or not can_be_compared(x, y):
+    if not can_be_compared(x, y):
         return NAN
+    if n < SMALLEST_TEST:
+        return 1.0
     x, y = standardised(x), standardised(y)
     xy, xx, yy = centred_products(x, y, _unbiased_centres(x), _unbiased_centres(y))
-    if not min(xx, yy) > 0:
+    # Of a column with one odd value all centred distances are 0, but for rounding: there is nothing to test.
+    if min(xx, yy) <= n * (n - 1) * ROUNDED_ZERO**2:
         return 1.0
     return float(chdtrc(1.0, max(0.0, n * xy / np.sqrt(xx) / np.sqrt(yy) + 1.0)))
 
@@ -35,13 +39,43 @@ def _unbiased_centres(values: Floats) -> Floats:
 
 
 def chatterjee_p_value(x: Floats, y: Floats) -> float:
-    """Return the chance of such a xi between independent columns (Chatterjee 2021, theorem 2.2)."""
+    """Return the chance of such a xi between independent columns (Chatterjee 2021, theorem 2.2).
+
+    The theorem is for many pairs. Where most y are equal the few others decide, and these are also tested
+    by how they stand together when ordered by x.
+    """
     from scipy.special import ndtr  # noqa: PLC0415
 
     xi = chatterjee(x, y)
     if np.isnan(xi):
         return NAN
-    return float(ndtr(-xi * np.sqrt(x.size) / _deviation_of_xi(y)))
+    chance = float(ndtr(-xi * np.sqrt(x.size) / _deviation_of_xi(y)))
+    differ = y != np.median(y)  # most y are equal only if they are the median
+    if 2 * np.count_nonzero(differ) >= y.size:
+        return chance
+    return max(chance, _chance_of_runs(differ[np.argsort(x, kind="stable")]))
+
+
+def _chance_of_runs(marks: npt.NDArray[np.bool_]) -> float:
+    """Return the chance that marks in a random order form so few runs (Wald and Wolfowitz 1940)."""
+    from scipy.special import gammaln  # noqa: PLC0415
+
+    def log_choose(total: int, some: npt.NDArray[np.int64]) -> Floats:
+        impossible = (some < 0) | (some > total)
+        some = np.where(impossible, 0, some)
+        ways: Floats = gammaln(total + 1) - gammaln(some + 1) - gammaln(total - some + 1)
+        return np.where(impossible, -np.inf, ways)
+
+    runs = 1 + np.count_nonzero(marks[1:] != marks[:-1])
+    marked, others = int(np.count_nonzero(marks)), int(np.count_nonzero(~marks))
+    count = np.arange(2, runs + 1)
+    more, fewer = (count + 1) // 2, count // 2  # runs of the kind that begins, and of the other
+    ways = np.logaddexp(
+        log_choose(marked - 1, more - 1) + log_choose(others - 1, fewer - 1),
+        log_choose(marked - 1, fewer - 1) + log_choose(others - 1, more - 1),
+    )
+    every = log_choose(marked + others, np.array([marked]))
+    return float(min(1.0, np.exp(ways - every).sum()))
 
 
 def _deviation_of_xi(y: Floats) -> float:

@@ -6,7 +6,7 @@ import numpy as np
 
 from covary.aggregate import Floats
 from covary.hashing import Hashes
-from covary.keysets import KeySets, check_comparable, compare_key_sets
+from covary.keysets import KeySets, check_comparable, compare_key_sets, require_sketches
 from covary.sketches import Range, Sketch
 
 
@@ -43,6 +43,7 @@ class JoinedSample:
 
 def join(left: Sketch, right: Sketch) -> JoinedSample:
     """Join two sketches on their key hashes, in h_u order."""
+    require_sketches(left, right)
     check_comparable(left.config, right.config)
     shared, in_left, in_right = np.intersect1d(
         left.key_hashes, right.key_hashes, assume_unique=True, return_indices=True

@@ -11,7 +11,7 @@ from math import hypot, sqrt
 
 import numpy as np
 
-from covary.errors import IncompatibleSketches, chosen
+from covary.errors import IncompatibleSketches, SketchError, chosen
 from covary.hashing import Hashes
 from covary.sketches import Sketch, SketchConfig
 
@@ -79,6 +79,7 @@ class KeySets:
 
 def distinct_keys(sketch: Sketch, estimator: str = "unbiased") -> SetEstimate:
     """Count or estimate the distinct keys of a column by (k-1)/U(k), or by the basic k/U(k)."""
+    require_sketches(sketch)
     taken_off = chosen(estimator, DISTINCT_ESTIMATORS, "estimator of distinct keys")
     found = _scaled_up(sketch.size - taken_off, sketch.threshold)
     return _within(found, *_possible_distinct(sketch))
@@ -86,6 +87,7 @@ def distinct_keys(sketch: Sketch, estimator: str = "unbiased") -> SetEstimate:
 
 def compare_key_sets(left: Sketch, right: Sketch, shared: Hashes | None = None) -> KeySets:
     """Count or estimate how the keys of two columns meet; `shared`: the keys in both sketches, if known."""
+    require_sketches(left, right)
     check_comparable(left.config, right.config)
     if shared is None:
         shared = np.intersect1d(left.key_hashes, right.key_hashes, assume_unique=True)
@@ -93,6 +95,14 @@ def compare_key_sets(left: Sketch, right: Sketch, shared: Hashes | None = None) 
     if _breadth(left) >= _breadth(right):
         return _compare(left, right, shared)
     return _compare(right, left, shared).swapped()
+
+
+def require_sketches(*given: object) -> None:
+    """Refuse what is no sketch, as a table passed in place of its sketch."""
+    for each in given:
+        if not isinstance(each, Sketch):
+            kind = type(each).__name__
+            raise SketchError(f"a sketch is needed, not a {kind}: covary.sketch(table, key=..., value=...)")
 
 
 def check_comparable(left: SketchConfig, right: SketchConfig) -> None:

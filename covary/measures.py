@@ -75,4 +75,4 @@ def why_undefined(x: Floats, y: Floats, measure: str) -> str:
         return f"a column has one value only on the {x.size:,} shared keys"
     if abs(x).max() == float("inf") or abs(y).max() == float("inf"):
         return "a number is too large"
-    return f"too many values of a column are equal for {measure}"
+    return f"too many values of a column are equal for {measure}, beside its largest"

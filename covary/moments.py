@@ -34,7 +34,7 @@ class Moments(NamedTuple):
         correlation: NaN where undefined.
         error: standard error of atanh(r) from the influence of each pair, corrected for its leverage.
         effective: how many pairs carry that error; few where outliers do.
-        bias: by how much atanh(r) is too large on average, to second order; negative: too small.
+        bias: by how much r is too large on average, to second order, over 1 - r²; negative: too small.
         x_skewness: third moment of the standardised values of the query (0: symmetric).
         y_skewness: of the other column.
         x_kurtosis: their fourth moment (3: normal).
@@ -60,10 +60,16 @@ class Moments(NamedTuple):
     y_deviation: Floats
 
 
+MOMENTS = len(Moments._fields)
+# The places of the moments in an array of facts, which is what compiled loops fill.
+SIZE, CORRELATION, ERROR, EFFECTIVE, BIAS, X_SKEWNESS, Y_SKEWNESS, X_KURTOSIS, Y_KURTOSIS = range(9)
+X_MEAN, X_DEVIATION, Y_MEAN, Y_DEVIATION = range(9, MOMENTS)
+
+
 def moments_of(x: Floats, y: Floats, measure: str = "pearson") -> Moments:
     """Measure one sample closely; each moment is an array of length 1."""
-    facts = np.full((len(Moments._fields), 1), np.nan)
-    facts[0] = x.size
+    facts = np.full((MOMENTS, 1), np.nan)
+    facts[SIZE] = x.size
     if x.size >= SMALLEST_SAMPLE:
         x, y = np.array(x, dtype=float), np.array(y, dtype=float)
         by_rank, as_normal = SWITCHES[measure]
@@ -71,7 +77,7 @@ def moments_of(x: Floats, y: Floats, measure: str = "pearson") -> Moments:
             scores = normal_scores(x.size) if as_normal else np.empty(0)
             x, y = ranks_of(x, as_normal, scores), ranks_of(y, as_normal, scores)
         if not (np.isnan(x[0]) or np.isnan(y[0])):
-            facts[1] = _careful(x, y, facts[:, 0])
+            facts[CORRELATION] = _careful(x, y, facts[:, 0])
     return Moments(*facts)
 
 
@@ -127,7 +133,7 @@ def pearson_at(members: Any, values: Any, near_of_key: Any, x_of_key: Any) -> An
     if sound:
         return n, min(1.0, max(-1.0, together / np.sqrt(x_spread) / np.sqrt(y_spread)))
     x, y = _sample(members, values, x_of_key)
-    return n, _standardised_product(x, y)[0]
+    return n, standardised_product(x, y)[0]
 
 
 @compiled
@@ -147,18 +153,20 @@ def closely_at(
         return n, _careful(x, y, facts)
     r = min(1.0, max(-1.0, together / np.sqrt(x_spread) / np.sqrt(y_spread)))
     _influence(members, values, near_of_key, x_mean, 1 / x_deviation, y_mean, 1 / y_deviation, r, n, facts)
-    facts[9], facts[10] = math.ldexp(x_mean + middle, exponent), math.ldexp(x_deviation, exponent)
-    facts[11], facts[12] = y_mean, y_deviation
+    facts[X_MEAN] = math.ldexp(x_mean + middle, exponent)
+    facts[X_DEVIATION] = math.ldexp(x_deviation, exponent)
+    facts[Y_MEAN], facts[Y_DEVIATION] = y_mean, y_deviation
     return n, r
 
 
 @compiled
 def _careful(x: Any, y: Any, facts: Any) -> Any:
-    r, x_mean, x_deviation, y_mean, y_deviation = _standardised_product(x, y)
+    r, x_mean, x_deviation, y_mean, y_deviation = standardised_product(x, y)
     if not np.isnan(r):
         every, length = np.arange(x.size), np.sqrt(x.size)
         _influence(every, y, x, 0.0, length, 0.0, length, r, x.size, facts)
-    facts[9], facts[10], facts[11], facts[12] = x_mean, x_deviation, y_mean, y_deviation
+    facts[X_MEAN], facts[X_DEVIATION] = x_mean, x_deviation
+    facts[Y_MEAN], facts[Y_DEVIATION] = y_mean, y_deviation
     return r
 
 
@@ -199,12 +207,12 @@ def _influence(
         y_third += vv * v
         x_fourth += uu * uu
         y_fourth += vv * vv
-    facts[2] = np.sqrt(total / (n * (n - 1.0))) / apart
-    facts[3] = total * total / squares if squares > 0 else float(n)
+    facts[ERROR] = np.sqrt(total / (n * (n - 1.0))) / apart
+    facts[EFFECTIVE] = total * total / squares if squares > 0 else float(n)
     # The second-order expansion of r = Sxy/sqrt(Sxx Syy) around the true moments.
-    facts[4] = (r * (0.375 * (x_fourth + y_fourth) + 0.25 * products) - 0.5 * crossed) / (n * n * apart)
-    facts[5], facts[6] = x_third / n, y_third / n
-    facts[7], facts[8] = x_fourth / n, y_fourth / n
+    facts[BIAS] = (r * (0.375 * (x_fourth + y_fourth) + 0.25 * products) - 0.5 * crossed) / (n * n * apart)
+    facts[X_SKEWNESS], facts[Y_SKEWNESS] = x_third / n, y_third / n
+    facts[X_KURTOSIS], facts[Y_KURTOSIS] = x_fourth / n, y_fourth / n
 
 
 @compiled
@@ -220,7 +228,7 @@ def _sample(members: Any, values: Any, x_of_key: Any) -> Any:
 
 
 @compiled
-def _standardised_product(x: Any, y: Any) -> Any:
+def standardised_product(x: Any, y: Any) -> Any:
     """Standardise in place; return r (NaN if a column is constant or infinite), means and deviations."""
     x_varies, x_mean, x_deviation = _standardise(x)
     y_varies, y_mean, y_deviation = _standardise(y)
@@ -277,7 +285,7 @@ def by_rank_at(held: Any, ranked: Any, values: Any, as_normal: Any, scores: Any,
     y = ranks_of(y, as_normal, scores)
     if np.isnan(ranked[0]) or np.isnan(y[0]):
         return n, np.nan
-    if facts.size > 2:
+    if facts.size == MOMENTS:
         return n, _careful(ranked.copy(), y, facts)
     r = 0.0
     for i in range(n):

@@ -2,15 +2,12 @@
 
 import time
 from dataclasses import asdict, dataclass, replace
-from numbers import Integral, Real
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from covary.aggregate import Floats
-from covary.correlation import SMALLEST_SAMPLE
-from covary.errors import CovaryError
 from covary.estimates import HowToMeasure, estimate_sample
 from covary.frames import Frame, open_table, sketch_table
 from covary.hits import Hit, Hits, QueryNote
@@ -20,66 +17,27 @@ from covary.joins import join
 from covary.keysets import check_comparable, distinct_keys
 from covary.listing import OnProgress, best_first, candidate_list
 from covary.measures import DEFAULT_MEASURE
-from covary.ranking import BASELINES, DEFAULT_RANKER, OF_PEARSON, ranker_named
-from covary.significance import CORRECTIONS, correction_named, p_values, quick_p_values
+from covary.ranking import BASELINES, DEFAULT_RANKER, ranker_named
+from covary.settings import DEFAULT_CORRECTION, DEFAULT_MIN_SAMPLE, DEFAULT_SHORTLIST, DEFAULT_TOP, Settings
+from covary.significance import CORRECTIONS, p_values, quick_p_values
 from covary.sketches import Sketch, SketchConfig
 
 Numbers = npt.NDArray[np.int64]
 
-DEFAULT_TOP = 10
-DEFAULT_MIN_SAMPLE = 10  # on fewer keys, columns that have nothing to do with each other often look alike
-DEFAULT_LEVEL = 0.05  # share of chance among the columns that are said to survive
-DEFAULT_SHORTLIST = 200
 WORTH_A_CLOSER_LOOK = 0.2  # p-values by Student's t above this need no moments: nothing there survives
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """How a question is to be answered; see Index.query."""
-
-    how: HowToMeasure
-    rank: str
-    top: int
-    min_sample: int
-    retrieve: int | None
-    shortlist: int
-    max_q: float | None
-    correction: str
-
-    def __post_init__(self) -> None:
-        ranker_named(self.rank)
-        correction_named(self.correction)
-        _require_at_least(1, self.top, "the number of hits (--top)")
-        _require_at_least(0, self.min_sample, "the smallest sample (--min-sample)")
-        _require_at_least(1, self.shortlist, "the length of the shortlist (--shortlist)")
-        if self.retrieve is not None:
-            _require_at_least(1, self.retrieve, "the number of columns to rank (--retrieve)")
-        if self.max_q is not None and not (isinstance(self.max_q, Real) and 0 < self.max_q <= 1):
-            raise CovaryError(f"the largest q (--max-q) must be above 0 and at most 1, not {self.max_q!r}")
-        if self.rank in OF_PEARSON and self.how.known.scores_by != "pearson":
-            raise CovaryError(f"{self.rank} ranks by Pearson's r: use --measure pearson, or another --rank")
-
-    @property
-    def fewest_pairs(self) -> int:
-        """The fewest pairs that a hit may rest on."""
-        return max(self.min_sample, SMALLEST_SAMPLE)
-
-    def allowed(self, scores: Floats, chance: Floats, places: Numbers) -> Floats:
-        """Take the scores off those whose q-value is too large."""
-        if self.max_q is None:
-            return scores
-        return np.where(correction_named(self.correction)(chance)[places] <= self.max_q, scores, np.nan)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
-class Ranked:
-    """Every column that joins, those of them that were tested, and the best in order."""
+class Answer:
+    """Every column that joins, those that were tested, and the best in order, by number and as hits."""
 
     own: int
-    joinable: Candidates
+    joinable: int
+    looked_at: int  # of those that join: all, or the ones to retrieve
     tested: Candidates
     measured: Candidates | None  # by a dearer measure
     q_values: dict[str, Floats]
+    best: Numbers
     hits: tuple[Hit, ...]
 
 
@@ -99,7 +57,7 @@ class Index(StoredSketches):
         interval: str | None = None,
         confidence: float = CONFIDENCE,
         max_q: float | None = None,
-        correction: str = "bh",
+        correction: str = DEFAULT_CORRECTION,
         null: bool = False,
         min_sample: int = DEFAULT_MIN_SAMPLE,
         retrieve: int | None = None,
@@ -124,7 +82,7 @@ class Index(StoredSketches):
             correction: which q-value that is: "bh" (Benjamini-Hochberg) or "by" (Benjamini-Yekutieli).
             null: also ask with the numbers shuffled over the keys, for hits that are chance.
             min_sample: the fewest shared keys that a hit may rest on.
-            retrieve: rank only this many columns, those with the largest overlap; the paper takes 100.
+            retrieve: look only at this many columns, those sharing the most sampled keys (paper: 100).
             shortlist: how many columns a dearer measure than pearson, spearman and rin measures.
             include_own: also return columns of the queried file, if the index holds it.
             seed: of shuffling, resampling and random ranking.
@@ -138,67 +96,46 @@ class Index(StoredSketches):
         table = open_table(frame, [key, value])
         query = sketch_table(table, key, value, config)
         left_out = np.empty(0, dtype=np.int64) if include_own else self.made_from(table.path)
-        on_progress = on_progress or _silent
-        found = self._rank(query, left_out, settings, on_progress)
-        chance = None
+        found = self.answer(query, settings, left_out, on_progress)
+        by_chance = None
         if null:
             shuffled = replace(query, values=np.random.default_rng(seed).permutation(query.values))
             rank_by_chance = DEFAULT_RANKER if rank in BASELINES else rank
             unfiltered = replace(settings, max_q=None, rank=rank_by_chance)
-            chance = self._rank(shuffled, left_out, unfiltered, on_progress)
-        level = DEFAULT_LEVEL if max_q is None else float(max_q)
-        constant = _count_undefined(found.tested)
-        return Hits(
-            query=QueryNote.of(query),
-            candidates=int(found.joinable.sketches.size),
-            hidden=int(found.joinable.sketches.size - found.tested.sketches.size),
-            own=found.own,
-            constant=constant,
-            tested=int(found.tested.sketches.size) - constant,
-            survivors=int(np.count_nonzero(found.q_values[correction] <= level)),
-            level=level,
-            correction=correction,
-            max_q=None if max_q is None else float(max_q),
-            retrieve=retrieve,
-            shortlist=int(found.measured.sketches.size) if found.measured else None,
-            undefined=_count_undefined(found.measured) if found.measured else 0,
-            scored_by=how.known.scores_by,
-            tested_by=how.tested_by,
-            hits=found.hits,
-            by_chance=chance.hits if chance else None,
-            measure=measure,
-            interval=how.interval_name,
-            confidence=how.confidence,
-            rank=rank,
-            min_sample=settings.fewest_pairs,
-            seed=seed,
-            elapsed_ms=(time.perf_counter() - started) * 1e3,
-        )
+            by_chance = self.answer(shuffled, unfiltered, left_out, on_progress).hits
+        return _hits(query, settings, found, by_chance, started)
 
-    def _rank(self, query: Sketch, left_out: Numbers, settings: Settings, on_progress: OnProgress) -> Ranked:
+    def answer(
+        self,
+        query: Sketch,
+        settings: Settings,
+        left_out: Numbers | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> Answer:
         """Score what joins, rank the whole list, measure the best, and test for chance (section 4.4)."""
+        on_progress = on_progress or _silent
         how, rank = settings.how, ranker_named(settings.rank)
-        scored = self.score(query, how.known.scores_by)
-        joinable = scored.only(~np.isin(scored.sketches, left_out))
+        scored = self.score(query, how.definition.scores_by)
+        joinable = scored if left_out is None else scored.only(~np.isin(scored.sketches, left_out))
         own = int(scored.sketches.size - joinable.sketches.size)
-        if settings.retrieve is not None:
-            joinable = _largest_overlap(joinable, settings.retrieve)
-        tested = joinable.only(joinable.sample_sizes >= settings.fewest_pairs)
+        looked_at = _largest_overlap(joinable, settings.retrieve)
+        tested = looked_at.only(looked_at.sample_sizes >= settings.fewest_pairs)
         scores = rank(candidate_list(self, query, tested, how.seed, on_progress))
         chance = quick_p_values(tested.correlations, tested.sample_sizes)
         closer = chance < max(WORTH_A_CLOSER_LOOK, settings.max_q or 0.0)
-        self._test_closer(query, tested, how, chance, closer)
+        if not how.definition.p_value:
+            self._test_closer(query, tested, how, chance, closer)
         listed, places, measured = tested, np.arange(tested.sketches.size), None
         if how.dearer:
             places, _ = best_first(tested, scores, settings.shortlist)
             listed, own_test = self._measure_again(query, tested.only(places), how, on_progress)
             scores, measured = rank(candidate_list(self, query, listed, how.seed, on_progress)), listed
-            if how.known.p_value:
+            if how.definition.p_value:
                 chance = np.where(np.isnan(chance), np.nan, 1.0)  # what was not measured counts as chance
                 chance[places] = own_test
         order, best = best_first(listed, settings.allowed(scores, chance, places), settings.top)
         places = places[order]
-        if not how.known.p_value:
+        if not how.definition.p_value:
             # A weak hit has not been looked at closely yet, and is shown all the same.
             self._test_closer(query, tested, how, chance, np.isin(np.arange(chance.size), places) & ~closer)
         q_values = {name: correct(chance) for name, correct in CORRECTIONS.items()}
@@ -206,13 +143,22 @@ class Index(StoredSketches):
             self._hit(query, int(tested.sketches[place]), how, score, [q[place] for q in q_values.values()])
             for place, score in zip(places, best, strict=True)
         )
-        return Ranked(own, joinable, tested, measured, q_values, hits)
+        return Answer(
+            own,
+            joinable.sketches.size,
+            looked_at.sketches.size,
+            tested,
+            measured,
+            q_values,
+            tested.sketches[places],
+            hits,
+        )
 
     def _test_closer(
         self, query: Sketch, tested: Candidates, how: HowToMeasure, p: Floats, closer: npt.NDArray[np.bool_]
     ) -> None:
         """Put p-values from the moments of the samples in place of the quick ones."""
-        p[closer] = p_values(self.moments(query, how.known.scores_by, tested.sketches[closer]))
+        p[closer] = p_values(self.moments(query, how.definition.scores_by, tested.sketches[closer]))
 
     def _measure_again(
         self, query: Sketch, shortlist: Candidates, how: HowToMeasure, on_progress: OnProgress
@@ -224,9 +170,9 @@ class Index(StoredSketches):
             on_progress(place, total)
             sample = join(query, self.sketch_at(int(number)))
             values[place] = how.value_of(sample)
-            chance[place] = how.p_value_of(sample) if how.known.p_value else np.nan
+            chance[place] = how.p_value_of(sample) if how.definition.p_value else np.nan
         return replace(
-            shortlist, correlations=np.maximum(values, 0) if how.known.from_zero else values
+            shortlist, correlations=np.maximum(values, 0) if how.definition.from_zero else values
         ), chance
 
     def _hit(self, query: Sketch, number: int, how: HowToMeasure, score: float, q_values: list[float]) -> Hit:
@@ -245,17 +191,47 @@ class Index(StoredSketches):
         )
 
 
+def _hits(
+    query: Sketch, settings: Settings, found: Answer, by_chance: tuple[Hit, ...] | None, started: float
+) -> Hits:
+    """Tell a person what was found, what was asked, and what was left out."""
+    how, constant = settings.how, _count_undefined(found.tested)
+    return Hits(
+        query=QueryNote.of(query),
+        candidates=found.joinable,
+        hidden=found.looked_at - int(found.tested.sketches.size),
+        own=found.own,
+        constant=constant,
+        tested=int(found.tested.sketches.size) - constant,
+        survivors=int(np.count_nonzero(found.q_values[settings.correction] <= settings.level)),
+        level=settings.level,
+        correction=settings.correction,
+        max_q=None if settings.max_q is None else float(settings.max_q),
+        retrieve=settings.retrieve,
+        shortlist=int(found.measured.sketches.size) if found.measured else None,
+        undefined=_count_undefined(found.measured) if found.measured else 0,
+        scored_by=how.definition.scores_by,
+        tested_by=how.tested_by,
+        hits=found.hits,
+        by_chance=by_chance,
+        measure=how.measure,
+        interval=how.interval_name,
+        confidence=how.confidence,
+        rank=settings.rank,
+        min_sample=settings.fewest_pairs,
+        seed=how.seed,
+        elapsed_ms=(time.perf_counter() - started) * 1e3,
+    )
+
+
 def open_index(path: str | Path) -> Index:
     """Open an index, checking every file against its checksum. Needs neither Spark nor Java."""
     return Index.open(path)
 
 
-def _require_at_least(least: int, number: object, what: str) -> None:
-    if isinstance(number, bool) or not isinstance(number, Integral) or number < least:
-        raise CovaryError(f"{what} must be a whole number of at least {least}, not {number!r}")
-
-
-def _largest_overlap(candidates: Candidates, count: int) -> Candidates:
+def _largest_overlap(candidates: Candidates, count: int | None) -> Candidates:
+    if count is None:
+        return candidates
     order = np.lexsort((candidates.sketches, -candidates.sample_sizes))
     return candidates.only(order[:count])
 

@@ -13,10 +13,22 @@ from covary.aggregate import Floats
 from covary.blocks import Blocks
 from covary.compiled import compiled
 from covary.lookup import meetings
-from covary.moments import SWITCHES, Moments, by_rank_at, closely_at, near_zero, pearson_at, ranked_at
+from covary.moments import (
+    CORRELATION,
+    MOMENTS,
+    SIZE,
+    SWITCHES,
+    Moments,
+    by_rank_at,
+    closely_at,
+    near_zero,
+    pearson_at,
+    ranked_at,
+)
 from covary.segment import Places
 
 Scores = tuple[Places, Floats, Floats]
+SCORES = 2  # the first moments: size and correlation
 
 
 def score_all(hashes: npt.NDArray[np.uint64], x: Floats, blocks: Blocks, measure: str) -> Scores:
@@ -24,7 +36,7 @@ def score_all(hashes: npt.NDArray[np.uint64], x: Floats, blocks: Blocks, measure
     found = meetings(hashes, blocks)
     every = np.ones(blocks.value_starts.size, dtype=np.bool_)
     sketches, facts = _walk(tuple(blocks), tuple(found), np.array(x), every, False, *SWITCHES[measure])
-    return sketches, facts[0], facts[1]
+    return sketches, facts[SIZE], facts[CORRELATION]
 
 
 def moments_of_all(
@@ -44,7 +56,7 @@ def _walk(  # noqa: C901
     widest, set_starts, sets, set_sizes, member_starts, members = blocks[4:10]
     sketch_starts, value_starts, values = blocks[10:]
     starts, entries, places, room = found
-    sketches, facts = np.empty(room, np.int64), np.full((13 if closely else 2, room), np.nan)
+    sketches, facts = np.empty(room, np.int64), np.full((MOMENTS if closely else SCORES, room), np.nan)
     count = 0
     near, exponent, middle = near_zero(x)
     # By place in a dictionary; NaN: the query does not hold the key.
@@ -75,7 +87,7 @@ def _walk(  # noqa: C901
                 else:
                     size, r = pearson_at(own, y, near_of_key, x_of_key)
                 if size:
-                    sketches[count], facts[0, count], facts[1, count] = sketch, size, r
+                    sketches[count], facts[SIZE, count], facts[CORRELATION, count] = sketch, size, r
                     count += 1
         for i in range(first, end):
             x_of_key[entries[i]] = near_of_key[entries[i]] = np.nan

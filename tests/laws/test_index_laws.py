@@ -85,7 +85,15 @@ def assert_same_moments(query, candidates, measure):
         if np.isnan(expected.correlation[0]):
             assert np.isnan(found.correlation[place])
             continue
-        for name in ("correlation", "x_skewness", "y_skewness", "x_kurtosis", "y_kurtosis", "effective"):
+        for name in (
+            "correlation",
+            "x_skewness",
+            "y_skewness",
+            "x_kurtosis",
+            "y_kurtosis",
+            "effective",
+            "bias",
+        ):
             of_all, of_one = getattr(found, name)[place], getattr(expected, name)[0]
             assert of_all == pytest.approx(of_one, rel=1e-6, abs=1e-9), name
         if abs(expected.correlation[0]) < 0.999:  # on a line there is no error around it

@@ -223,7 +223,8 @@ def test_a_chance_is_written_with_two_digits():
 
 def test_the_screen_says_how_many_may_be_chance():
     assert chance_lines(hits(hit(), tested=41_200, survivors=37)) == [
-        "37 of 41,200 columns survive 5 %: at most about 5 % of those 37 should be chance."
+        "37 of 41,200 columns survive 5 %: on average 5 % of survivors at most are chance "
+        "(--max-q 0.05 shows them alone)."
     ]
     assert chance_lines(hits(tested=9, survivors=0, tested_by="spearman")) == [
         "0 of 9 columns survive 5 % by spearman."
@@ -266,4 +267,6 @@ def test_the_closing_line_tells_the_length_of_the_shortlist():
     assert "only q of at most 0.01 shown (--max-q)" in line
     assert "all 9 measured by qn" in closing_line(hits(hit(), shortlist=9, measure="qn"))
     assert "2 without a qn (too many equal values)" in closing_line(hits(hit(), undefined=2, measure="qn"))
-    assert "largest overlap looked at (--retrieve)" in closing_line(hits(hit(), retrieve=9))
+    assert "of 9, those sharing the most sampled keys were looked at (--retrieve)" in closing_line(
+        hits(hit(), retrieve=9)
+    )

@@ -157,3 +157,17 @@ def test_the_mean_moves_by_a_hundredth_once_in_two_thousand_times():
     found = [pm1(x, y, seed) for seed in range(60)]
     # 0.01 is 3.48 standard deviations of a mean that was settled just so.
     assert 0.0015 < np.std(found) < 0.0038
+
+
+def test_any_whole_number_is_a_seed():
+    x, y = np.random.default_rng(3).normal(size=(2, 20))
+    assert pm1(x, y, np.int64(3)) == pm1(x, y, 3)
+    assert pm1(x, y, np.uint64(2**63)) == pm1(x, y, 2**63)
+
+
+def test_resamples_without_the_outlier_lose_no_digits():
+    x, y = np.random.default_rng(3).normal(size=(2, 20))
+    x[0] = y[1] = 1e9
+    found = resampled(x, y, 200)
+    assert np.abs(found).max() <= 1
+    assert np.sum(np.abs(found) > 0.2) > 20  # those without either outlier

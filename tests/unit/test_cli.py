@@ -127,7 +127,7 @@ def test_query_passes_every_option_on(ask, lake):
     options = ["--measure", "spearman", "--rank", "s1", "--top", 1, "--min-sample", 3, "--aggregate", "sum"]
     answer = strict_json(ask(*options, "--retrieve", 2, "--include-own", "--json").stdout)
     assert (answer["measure"], answer["rank"], answer["min_sample"]) == ("spearman", "s1", 3)
-    assert (len(answer["hits"]), answer["candidates"], answer["own"]) == (1, 2, 0)
+    assert (len(answer["hits"]), answer["candidates"], answer["own"]) == (1, 5, 0)
     assert answer["query"]["aggregate"] == "sum"
 
 

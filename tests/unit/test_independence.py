@@ -1,3 +1,5 @@
+from math import comb
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -61,3 +63,30 @@ def test_chance_has_small_p_values_as_seldom_as_they_say(p_value, change):
     p = np.array([p_value(*change(RNG.normal(size=(2, 60)))) for _ in range(2000)])
     assert np.mean(p <= 0.05) < 0.065
     assert np.mean(p <= 0.01) < 0.02
+
+
+def test_three_pairs_are_too_few_to_test_but_no_gap_in_the_list():
+    assert distance_p_value(np.array([1.0, 2.0, 4.0]), np.array([2.0, 3.0, 9.0])) == 1.0
+
+
+@pytest.mark.parametrize("size", [30, 100, 1000])
+def test_columns_with_one_odd_value_have_no_distances_to_test(size):
+    one, other = np.zeros(size), np.zeros(size)
+    one[0] = other[1] = 1.0
+    assert distance_p_value(one, other) == 1.0
+    outlier = np.random.default_rng(size).normal(size=(2, size))
+    outlier[0, 0] = outlier[1, 1] = 1e17
+    assert distance_p_value(*outlier) == 1.0
+
+
+@pytest.mark.parametrize(("size", "rare"), [(100, 1), (200, 2), (1000, 3), (1000, 10), (1000, 30)])
+def test_xi_of_rare_values_is_not_taken_for_more_than_chance(size, rare):
+    rng = np.random.default_rng(rare)
+    y = np.zeros(size)
+    y[:rare] = 1.0
+    p = np.array([chatterjee_p_value(rng.permutation(size).astype(float), y) for _ in range(2000)])
+    for level in (0.05, 0.01, 0.001):
+        assert np.mean(p <= level) < level + 3 * np.sqrt(level / 2000)
+    together = chatterjee_p_value(np.arange(size, dtype=float), y)
+    assert together == pytest.approx(max(together, 2 / comb(size, rare)))
+    assert together < 2 / size + 1e-9

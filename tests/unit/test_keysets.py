@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from covary.errors import CovaryError, IncompatibleSketches
+from covary.errors import CovaryError, IncompatibleSketches, SketchError
 from covary.hashing import SCHEMES, smallest_first
+from covary.joins import join
 from covary.keysets import KeySets, SetEstimate, compare_key_sets, distinct_keys
 from covary.sketches import ColumnPair, Counts, Sketch, SketchConfig
 
@@ -221,3 +222,13 @@ def test_finding_no_shared_key_does_not_say_that_there_is_none():
     # Half a key among a hundred would be missed three times in five.
     assert found.left_containment.error > 0.5 / 100
     assert found.intersection.error > 0.5 / 100 * 1500
+
+
+def test_a_table_in_place_of_its_sketch_is_refused_with_the_remedy():
+    for call in (
+        distinct_keys,
+        lambda table: compare_key_sets(table, table),
+        lambda table: join(table, table),
+    ):
+        with pytest.raises(SketchError, match=r"a sketch is needed, not a DataFrame: covary\.sketch"):
+            call(pl.DataFrame({"key": [1]}))
