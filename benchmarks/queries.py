@@ -10,10 +10,8 @@ import tantivy
 import covary
 from benchmarks.measure import Result
 from covary.hashing import GOLDEN_MULTIPLIER
-from covary.segment import TableRecord, build_segment
-from covary.segmentfiles import write_segment
 from covary.sketches import ColumnPair, Counts, Sketch, SketchConfig
-from covary.store import Manifest, building, commit
+from experiments.indexes import write_sketches
 
 SKETCHES, SIZE, DOMAINS, QUERIES = 20_000, 1024, 50, 300
 KEPT = 100
@@ -40,14 +38,6 @@ def synthetic_sketches(count: int = SKETCHES, seed: int = 1) -> list[Sketch]:
     return sketches
 
 
-def write_index(sketches: list[Sketch], folder: Path) -> covary.Index:
-    with building(folder) as scratch:
-        tables = [(TableRecord(sketch.pair.table, ""), [sketch]) for sketch in sketches]
-        stored = write_segment(build_segment(tables), scratch / "000000")
-        commit(folder, Manifest(sketches[0].config, (stored,)), scratch)
-    return covary.open_index(folder)
-
-
 def tantivy_index(sketches: list[Sketch]) -> tuple[tantivy.Schema, tantivy.Searcher]:
     builder = tantivy.SchemaBuilder()
     builder.add_text_field("key", tokenizer_name="raw", index_option="basic")
@@ -65,7 +55,7 @@ def tantivy_index(sketches: list[Sketch]) -> tuple[tantivy.Schema, tantivy.Searc
 def queries_and_size() -> list[Result]:
     sketches = synthetic_sketches()
     with tempfile.TemporaryDirectory() as folder:
-        index = write_index(sketches, Path(folder, "index"))
+        index = write_sketches(sketches, Path(folder, "index"))
         size = sum(file.stat().st_size for file in Path(folder).rglob("*") if file.is_file())
         entries = sum(sketch.size for sketch in sketches)
         ours, theirs = _latencies(index, sketches)

@@ -1,1 +1,1 @@
-"""Measurements behind docs/statistics.md, to be run again by anyone: ./run experiments NAME."""
+"""The paper's experiments, and the measurements behind docs/, to be run again by anyone: ./run experiments."""

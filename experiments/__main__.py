@@ -1,8 +1,13 @@
-"""Run an experiment: ./run experiments NAME."""
+"""Run experiments: the paper's on any collections, or those behind a page of the docs."""
 
 import argparse
-from collections.abc import Callable
 from pathlib import Path
+
+DESCRIPTION = """\
+Repeat the paper's experiments on collections of tables: `sbn`, the paper's synthetic tables, or any folder.
+Every stage keeps what it found in --into as Parquet, and is not repeated while that is there; the report is
+report.html and report.md there. Or, with --page, measure what a page of docs/ reports.
+"""
 
 
 def _coverage(chosen: argparse.Namespace) -> None:
@@ -29,22 +34,25 @@ def _picture(chosen: argparse.Namespace) -> None:
     main()
 
 
-EXPERIMENTS: dict[str, Callable[[argparse.Namespace], None]] = {
-    "coverage": _coverage,
-    "chance": _chance,
-    "ranking": _ranking,
-    "picture": _picture,
-}
+PAGES = {"coverage": _coverage, "chance": _chance, "ranking": _ranking, "picture": _picture}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="./run experiments", description="Measure what the docs report.")
-    parser.add_argument("name", choices=EXPERIMENTS, help="which")
-    parser.add_argument("collection", nargs="*", help="ranking: folders, with FOLDER.truth.parquet")
-    parser.add_argument("--samples", type=int, help="coverage: samples a cell, for a quicker look")
-    parser.add_argument("--keep", type=Path, help="coverage: a file of results, to go on from later")
+    parser = argparse.ArgumentParser(prog="./run experiments", description=DESCRIPTION)
+    parser.add_argument("collection", nargs="*", help="sbn, or a folder of tables; sbn when none is named")
+    parser.add_argument("--into", type=Path, default=Path("results"), help="where results go (results)")
+    parser.add_argument("--smoke", action="store_true", help="tiny inputs: all of it in two minutes")
+    parser.add_argument("--seed", type=int, default=1, help="of everything random (1)")
+    parser.add_argument("--page", choices=PAGES, help="measure what a page of docs/ reports instead")
+    parser.add_argument("--samples", type=int, help="--page coverage: samples a cell, for a quicker look")
+    parser.add_argument("--keep", type=Path, help="--page coverage: a file of results, to go on from later")
     chosen = parser.parse_args()
-    EXPERIMENTS[chosen.name](chosen)
+    if chosen.page:
+        PAGES[chosen.page](chosen)
+    else:
+        from experiments.paper import main as paper
+
+        paper(chosen.collection, chosen.into, chosen.smoke, chosen.seed)
 
 
 if __name__ == "__main__":

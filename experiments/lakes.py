@@ -14,11 +14,9 @@ import polars as pl
 
 from covary.index import Candidates
 from covary.kernel import finish, sketch_rows
-from covary.query import Index, open_index
-from covary.segment import TableRecord, build_segment
-from covary.segmentfiles import write_segment
+from covary.segment import TableRecord
 from covary.sketches import Sketch, SketchConfig
-from covary.store import Manifest, building, commit
+from experiments.indexes import write_index
 
 PAIR = ["table", "key", "value"]
 
@@ -42,7 +40,8 @@ class Lake:
         self._truth = pl.read_parquet(folder.with_name(f"{folder.name}.truth.parquet"))
         self._place = TemporaryDirectory()
         tables = [self._sketch(folder, name, pairs) for (name,), pairs in _pairs(folder).group_by("table")]
-        self.index = self._write([(TableRecord(name, ""), made) for name, made in tables])
+        listed = [(TableRecord(name, ""), made) for name, made in tables]
+        self.index = write_index(listed, self.config, Path(self._place.name, "index"))
         sketches = (self.index.sketch_at(number) for number in range(self.index.sketch_count))
         self._numbers = {(s.pair.table, s.pair.key, s.pair.value): n for n, s in enumerate(sketches)}
 
@@ -58,13 +57,6 @@ class Lake:
             sketch_rows(rows, pairs["key"].unique().to_list(), numbers, self.config, name), self.config
         )
         return name, [each for each in made if each.size and (each.pair.key, each.pair.value) in wanted]
-
-    def _write(self, tables: list[tuple[TableRecord, list[Sketch]]]) -> Index:
-        folder = Path(self._place.name, "index")
-        with building(folder) as scratch:
-            stored = write_segment(build_segment(tables), scratch / "000000")
-            commit(folder, Manifest(self.config, (stored,)), scratch)
-        return open_index(folder)
 
     def questions(self, least: int = 3) -> list[Question]:
         """Ask every query of the truth; candidates are those that share at least so many sampled keys."""

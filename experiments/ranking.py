@@ -7,27 +7,11 @@ import numpy as np
 from covary.listing import candidate_list
 from covary.ranking import RANKERS
 from experiments.lakes import Lake, Question
+from experiments.metrics import EXACT, METRICS, metrics_of
 from experiments.writing import between_marks, table
 
 PAGE = Path(__file__).parents[1] / "docs" / "ranking.md"
 SIZES = (64, 256)
-METRICS = ("MAP(r>.75)", "MAP(r>.5)", "nDCG@5", "nDCG@10")
-EXACT = "jc-exact"
-
-
-def average_precision(relevant: np.ndarray) -> float:
-    """Of a ranked list; NaN when nothing in it is relevant."""
-    if not relevant.any():
-        return float("nan")
-    found = np.cumsum(relevant) / np.arange(1, relevant.size + 1)
-    return float(found[relevant].mean())
-
-
-def gain(truth: np.ndarray, count: int) -> float:
-    """Normalised discounted cumulative gain of the first so many; NaN when there is nothing to gain."""
-    discounts = 1 / np.log2(np.arange(min(count, truth.size)) + 2)
-    best = float(np.sort(truth)[::-1][:count] @ discounts)
-    return float(truth[:count] @ discounts) / best if best > 0 else float("nan")
 
 
 def scores_of(lake: Lake, question: Question, ranker: str) -> np.ndarray:
@@ -38,9 +22,8 @@ def scores_of(lake: Lake, question: Question, ranker: str) -> np.ndarray:
 
 
 def measure(lake: Lake, question: Question, ranker: str) -> list[float]:
-    scores = np.nan_to_num(scores_of(lake, question, ranker), nan=-np.inf)
-    truth = question.truth[np.lexsort((question.candidates.sketches, -scores))]
-    return [average_precision(truth > 0.75), average_precision(truth > 0.5), gain(truth, 5), gain(truth, 10)]
+    scores = scores_of(lake, question, ranker)
+    return metrics_of(question.truth, scores, question.candidates.sketches)
 
 
 def main(folders: list[str]) -> None:

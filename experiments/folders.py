@@ -1,0 +1,205 @@
+"""A real collection: any folder of tables, all its ⟨key, number⟩ columns, and the exact joins of them.
+
+The columns are read and averaged by key in one Spark job; others join them, by key text that was hashed to 64
+bits only after it was seen that no two texts share a hash.
+"""
+
+from functools import lru_cache
+from itertools import combinations
+from math import comb
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from covary import build_index
+from covary.frames import numbers_of, open_table
+from covary.hashing import SCHEMES
+from covary.keys import dates_held_as_times, key_text, with_dates
+from covary.query import Index, open_index
+from experiments.exact import SIZES, TRUTH, correlations_of
+from experiments.workplace import Workplace, on_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+COLUMNS = {"column": pl.Int64, "key": pl.String, "hash": pl.Int64, "number": pl.Float64}
+LISTS = SIZES | {"pearson": pl.Float64}
+SMALLEST_JOIN = 3
+TASKS = 64
+
+
+def sketch_all(workplace: Workplace, spark: "SparkSession") -> None:
+    """Index the folder as anyone would."""
+    if not workplace.index.exists():
+        print(f"{workplace.name}: index", flush=True)
+        build_index(str(workplace.tables), workplace.index, spark)
+
+
+def catalogue(index: Index) -> pl.DataFrame:
+    """List the columns of an index by the numbers of their sketches."""
+    parts = []
+    first = 0
+    for segment in index.segments:
+        of_table = segment.tables.select(
+            pl.col("name").alias("table"), "path", pl.int_range(pl.len()).alias("place")
+        )
+        rows = segment.sketches.select("key", "value", pl.col("table").cast(pl.Int64).alias("place"))
+        rows = rows.with_columns(column=first + pl.int_range(pl.len()))
+        parts.append(rows.join(of_table, on="place").select("column", "table", "path", "key", "value"))
+        first += segment.sketches.height
+    return pl.concat(parts).sort("column")
+
+
+def columns(workplace: Workplace, spark: "SparkSession") -> Path:
+    """Read every column of the index again, in full: its mean for each key, by the key's text."""
+    tables = catalogue(open_index(workplace.index)).group_by("table", "path", maintain_order=True)
+    items = tables.agg("column", "key", "value").drop("table")
+
+    def make(place: Path) -> None:
+        on_spark(spark, items, _columns_of_tables, COLUMNS, place, TASKS)
+        _require_one_text_a_hash(spark, place)
+
+    return workplace.made("columns", make)
+
+
+def _columns_of_tables(tables: pl.DataFrame) -> pl.DataFrame:
+    found = [pl.DataFrame(schema=COLUMNS)]
+    for path, numbers, keys, values in tables.iter_rows():
+        rows = pl.concat(open_table(path, [*keys, *values]).batches)
+        rows = with_dates(rows, dates_held_as_times(rows))
+        for number, key, value in zip(numbers, keys, values, strict=True):
+            cells = pl.DataFrame({"key": key_text(rows[key]), "number": numbers_of(rows, [value])[value]})
+            present = cells.filter(pl.col("key") != "", pl.col("number").is_finite())
+            means = present.group_by("key").agg(pl.col("number").mean())
+            hashes = SCHEMES["xxhash64"].identify([means["key"]])[0].hashes.view(np.int64)
+            found.append(
+                means.with_columns(column=pl.lit(number, pl.Int64), hash=pl.Series(hashes)).select(*COLUMNS)
+            )
+    return pl.concat(found)
+
+
+def _require_one_text_a_hash(spark: "SparkSession", place: Path) -> None:
+    texts = spark.read.parquet(str(place)).select("hash", "key").distinct()
+    shared = texts.groupBy("hash").count().filter("count > 1").count()
+    if shared:
+        raise SystemExit(f"{shared} hashes stand for two keys each: joins by hash would not be exact")
+
+
+class Columns:
+    """All columns of a collection in full, by number, keys as hashes in ascending order."""
+
+    def __init__(self, place: Path) -> None:
+        rows = pl.read_parquet(place / "*.parquet", columns=["column", "hash", "number"]).sort(
+            "column", "hash"
+        )
+        self.owner, self.keys, self.numbers = (rows[name].to_numpy() for name in rows.columns)
+        self.count = int(self.owner.max()) + 1
+        self.starts = np.searchsorted(self.owner, np.arange(self.count + 1))
+        self._by_key = np.argsort(self.keys, kind="stable")
+        self._keys_in_order = self.keys[self._by_key]
+
+    def size(self, column: int) -> int:
+        """How many keys a column has."""
+        return int(self.starts[column + 1] - self.starts[column])
+
+    def of(self, column: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return a column's keys and numbers."""
+        mine = slice(self.starts[column], self.starts[column + 1])
+        return self.keys[mine], self.numbers[mine]
+
+    def join(self, left: int, right: int) -> tuple[np.ndarray, np.ndarray]:
+        """Join two columns in full."""
+        (left_keys, x), (right_keys, y) = self.of(left), self.of(right)
+        _, in_left, in_right = np.intersect1d(left_keys, right_keys, assume_unique=True, return_indices=True)
+        return x[in_left], y[in_right]
+
+    def correlations_with(self, left: int) -> tuple[np.ndarray, np.ndarray]:
+        """Join a column with all others at once: the size of each join, and its Pearson correlation."""
+        keys, numbers = self.of(left)
+        first = np.searchsorted(self._keys_in_order, keys)
+        counts = np.searchsorted(self._keys_in_order, keys, side="right") - first
+        ends = np.cumsum(counts)
+        met = self._by_key[np.repeat(first - ends + counts, counts) + np.arange(ends[-1])]
+        right, x, y = self.owner[met], np.repeat(numbers, counts), self.numbers[met]
+        sizes = np.bincount(right, minlength=self.count)
+        return sizes, np.bincount(
+            right, _standardised(x, right, sizes) * _standardised(y, right, sizes), self.count
+        )
+
+
+def _standardised(values: np.ndarray, group: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """Take the mean of its group off each value, and scale each group to length 1; NaN where constant."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means = np.bincount(group, values, sizes.size) / sizes
+        apart = values - means[group]
+        norms = np.sqrt(np.bincount(group, apart * apart, sizes.size))
+        norms[norms <= 1e-12 * np.sqrt(sizes) * np.abs(means)] = np.nan  # nothing but rounding
+        return apart / norms[group]
+
+
+@lru_cache(maxsize=1)
+def read_columns(place: Path) -> Columns:
+    """Read the columns once in a process."""
+    return Columns(place)
+
+
+def truth(workplace: Workplace, spark: "SparkSession") -> pl.DataFrame:
+    """Join all 2-combinations of columns in full, or a sample of them where they are many, and measure."""
+    place = columns(workplace, spark)
+
+    def join_lefts(pairs: pl.DataFrame) -> pl.DataFrame:
+        every = read_columns(place)
+        found = []
+        for left, right in pairs.iter_rows():
+            x, y = every.join(left, right)
+            if x.size >= SMALLEST_JOIN:
+                sizes = (x.size, every.size(left), every.size(right))
+                found.append((left, right, *sizes, *correlations_of(x, y)))
+        return pl.DataFrame(found, schema=TRUTH, orient="row")
+
+    def make(made: Path) -> None:
+        on_spark(spark, chosen_combinations(workplace), join_lefts, TRUTH, made, TASKS)
+
+    return workplace.stage("truth", make)
+
+
+def chosen_combinations(workplace: Workplace) -> pl.DataFrame:
+    """Choose pairs of columns, lower number first: all of them, or a random sample."""
+    count, most = open_index(workplace.index).sketch_count, workplace.scale.combinations
+    if comb(count, 2) <= most:
+        pairs = np.array(list(combinations(range(count), 2)), dtype=np.int64).reshape(-1, 2)
+    else:
+        rng = np.random.default_rng([workplace.scale.seed, 0])
+        drawn = rng.integers(0, count, (2 * most, 2))
+        drawn = np.sort(drawn[drawn[:, 0] != drawn[:, 1]], axis=1)
+        pairs = rng.permutation(np.unique(drawn, axis=0))[:most]
+    return pl.DataFrame({"left": pairs[:, 0], "right": pairs[:, 1]})
+
+
+def lists(workplace: Workplace, spark: "SparkSession") -> pl.DataFrame:
+    """For a random choice of columns as queries, join each with all columns of other tables, in full."""
+    place = columns(workplace, spark)
+    known = catalogue(open_index(workplace.index))
+    tables = known["table"].to_numpy()
+    rng = np.random.default_rng([workplace.scale.seed, 1])
+    chosen = rng.permutation(known.height)[: workplace.scale.ranked_queries]
+
+    def join_queries(queries: pl.DataFrame) -> pl.DataFrame:
+        every = read_columns(place)
+        found = [pl.DataFrame(schema=LISTS)]
+        key_counts = np.diff(every.starts)
+        for left in queries["left"]:
+            sizes, pearson = every.correlations_with(left)
+            right = np.flatnonzero((sizes >= SMALLEST_JOIN) & (tables[: every.count] != tables[left]))
+            rows = {"right": right, "join_size": sizes[right], "right_keys": key_counts[right]}
+            mine = pl.DataFrame(rows | {"pearson": pearson[right]})
+            mine = mine.with_columns(left=pl.lit(left), left_keys=pl.lit(int(key_counts[left])))
+            found.append(mine.select(*LISTS).cast(LISTS))
+        return pl.concat(found)
+
+    def make(made: Path) -> None:
+        on_spark(spark, pl.DataFrame({"left": chosen.astype(np.int64)}), join_queries, LISTS, made, TASKS)
+
+    return workplace.stage("lists", make)

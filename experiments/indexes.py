@@ -1,0 +1,74 @@
+"""Sketches as rows of a Parquet file, as smaller sketches, and as an index made of sketches at hand."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from covary.query import Index, open_index
+from covary.segment import TableRecord, build_segment
+from covary.segmentfiles import write_segment
+from covary.sketches import ColumnPair, Counts, Sketch, SketchConfig
+from covary.store import Manifest, building, commit
+
+SKETCHES = {
+    "number": pl.Int64,
+    "table": pl.String,
+    "key": pl.String,
+    "value": pl.String,
+    "complete": pl.Boolean,
+    "key_hashes": pl.Binary,
+    "values": pl.Binary,
+    **{name: pl.Float64 if name in ("minimum", "maximum") else pl.Int64 for name in Counts.__slots__},
+}
+
+
+def sketch_row(number: int, sketch: Sketch) -> dict[str, Any]:
+    """Write a sketch as a row."""
+    arrays = {"key_hashes": sketch.key_hashes.tobytes(), "values": sketch.values.tobytes()}
+    known = {"number": number, "complete": sketch.complete}
+    return asdict(sketch.pair) | asdict(sketch.counts) | arrays | known
+
+
+def sketches_from(rows: pl.DataFrame, config: SketchConfig) -> Iterator[Sketch]:
+    """Read sketches back, in the order of their numbers."""
+    for row in rows.sort("number").iter_rows(named=True):
+        yield Sketch(
+            ColumnPair(row["table"], row["key"], row["value"]),
+            config.aggregates[0],
+            config,
+            np.frombuffer(row["key_hashes"], dtype=config.scheme.identity_type),
+            np.frombuffer(row["values"]),
+            Counts(**{name: row[name] for name in Counts.__slots__}),
+            row["complete"],
+        )
+
+
+def smaller(sketch: Sketch, size: int) -> Sketch:
+    """Return the sketch of fewer keys that the same rows would have given."""
+    return replace(
+        sketch,
+        config=replace(sketch.config, size=size),
+        key_hashes=sketch.key_hashes[:size],
+        values=sketch.values[:size],
+        complete=sketch.complete and sketch.size <= size,
+    )
+
+
+def write_sketches(sketches: Sequence[Sketch], folder: Path) -> Index:
+    """Write sketches, each as that of a table of its own, as an index."""
+    tables = [(TableRecord(sketch.pair.table, ""), [sketch]) for sketch in sketches]
+    return write_index(tables, sketches[0].config, folder)
+
+
+def write_index(
+    tables: Iterable[tuple[TableRecord, Sequence[Sketch]]], config: SketchConfig, folder: Path
+) -> Index:
+    """Write sketches as an index of one segment, and open it."""
+    with building(folder) as scratch:
+        stored = write_segment(build_segment(list(tables)), scratch / "000000")
+        commit(folder, Manifest(config, (stored,)), scratch)
+    return open_index(folder)

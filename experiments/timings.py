@@ -1,0 +1,79 @@
+"""How long a join and its correlations take on all rows, and on sketches: in memory, one by one."""
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from covary.correlation import pearson, spearman
+from covary.joins import join
+from covary.query import Index, open_index
+from covary.sketches import Sketch
+from experiments import sbn
+from experiments.workplace import Workplace, write
+
+TIMED = ("full join", "full pearson", "full spearman", "sketch join", "sketch pearson", "sketch spearman")
+BY_INDEX = {"index pearson": "pearson", "index spearman": "spearman"}
+TIMINGS = {"left": pl.Int64, "right": pl.Int64} | dict.fromkeys((*TIMED, *BY_INDEX), pl.Float64)
+MOST_SYNTHETIC = 300  # which take long to make
+Frames = tuple[int, int, pl.DataFrame, pl.DataFrame]
+
+
+def timings(workplace: Workplace, truth: pl.DataFrame, columns: Path | None) -> pl.DataFrame:
+    """Time a random choice of the joins; milliseconds."""
+    chosen = truth.sample(min(truth.height, workplace.scale.timed), seed=workplace.scale.seed)
+    index = open_index(workplace.index)
+
+    def make(place: Path) -> None:
+        frames = _of_folder(columns, chosen) if columns else _of_sbn(chosen.head(MOST_SYNTHETIC), workplace)
+        found = []
+        for left, right, left_rows, right_rows in frames:
+            joined, joining = _timed(lambda a=left_rows, b=right_rows: a.join(b, on="key", suffix=" right"))
+            x, y = joined["number"].to_numpy(), joined["number right"].to_numpy()
+            full = (
+                joining,
+                _timed(lambda x=x, y=y: pearson(x, y))[1],
+                _timed(lambda x=x, y=y: spearman(x, y))[1],
+            )
+            sketches = index.sketch_at(left), index.sketch_at(right)
+            sample, joining = _timed(lambda pair=sketches: join(*pair))
+            x, y = sample.x, sample.y
+            small = (
+                joining,
+                _timed(lambda x=x, y=y: pearson(x, y))[1],
+                _timed(lambda x=x, y=y: spearman(x, y))[1],
+            )
+            per_column = (_time_of_scoring(index, sketches[0], measure) for measure in BY_INDEX.values())
+            found.append((left, right, *full, *small, *per_column))
+        write(pl.DataFrame(found, schema=TIMINGS, orient="row"), place)
+
+    return workplace.stage("timings", make)
+
+
+def _timed(work: Callable[[], Any]) -> tuple[Any, float]:
+    started = time.perf_counter()
+    done = work()
+    return done, (time.perf_counter() - started) * 1e3
+
+
+def _time_of_scoring(index: Index, query: Sketch, measure: str) -> float:
+    """Time the index joining and scoring all columns that share a key, for each of them."""
+    scored, took = _timed(lambda: index.score(query, measure))
+    return took / scored.sketches.size
+
+
+def _of_sbn(chosen: pl.DataFrame, workplace: Workplace) -> Iterator[Frames]:
+    for left, right in chosen.select("left", "right").iter_rows():
+        tables = sbn.table_pair(left // 2, workplace.scale)
+        yield left, right, tables.left, tables.right
+
+
+def _of_folder(columns: Path, chosen: pl.DataFrame) -> Iterator[Frames]:
+    wanted = np.union1d(chosen["left"], chosen["right"])
+    rows = pl.scan_parquet(columns / "*.parquet").filter(pl.col("column").is_in(wanted)).collect()
+    of_column = {number: mine.select("key", "number") for (number,), mine in rows.group_by("column")}
+    for left, right in chosen.select("left", "right").iter_rows():
+        yield left, right, of_column[left], of_column[right]

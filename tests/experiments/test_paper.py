@@ -1,0 +1,166 @@
+"""The paper's experiments: all of it on tiny inputs, and what its stages compute against SciPy and pandas."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import stats
+
+from covary.frames import sketch
+from experiments.folders import Columns
+from experiments.indexes import smaller
+from experiments.metrics import average_precision, gain, metrics_of
+from experiments.sbn import table_pair
+from experiments.table1 import PUBLISHED as RANKING_OF_THE_PAPER
+from experiments.workplace import SMOKE
+
+ROOT = Path(__file__).parents[2]
+SECTIONS = (
+    "Figure 3", "Figure 4", "Table 1", "Figure 5", "Table 2", "Query evaluation", "Intervals", "Index size",
+)  # fmt: skip
+STAGES = ("columns", "truth", "estimates", "lists", "rankings", "answers", "timings", "index-sizes")
+
+
+@pytest.fixture(scope="module")
+def collection(tmp_path_factory):
+    """Seven tables over 3,000 days, of which each holds some, several rows a day in one."""
+    folder = tmp_path_factory.mktemp("collections") / "days"
+    folder.mkdir()
+    rng = np.random.default_rng(11)
+    days = pd.date_range("2015-01-01", periods=3000).strftime("%Y-%m-%d").to_numpy()
+    mood = rng.normal(size=3000)
+    for number in range(7):
+        held = np.sort(rng.choice(3000, rng.integers(200, 3000), replace=False))
+        held = np.repeat(held, 3) if number == 6 else held
+        shared = mood[held] * number / 6 + rng.normal(size=held.size)
+        columns = {"day": days[held], "a": shared, "b": rng.exponential(size=held.size)}
+        pd.DataFrame(columns).to_csv(folder / f"table{number}.csv", index=False)
+    return folder
+
+
+def run(*arguments):
+    command = [sys.executable, "-m", "experiments", *map(str, arguments)]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
+
+
+@pytest.fixture(scope="module")
+def results(collection, tmp_path_factory):
+    into = tmp_path_factory.mktemp("results")
+    done = run("sbn", collection, "--smoke", "--into", into)
+    assert done.returncode == 0, done.stderr
+    return into
+
+
+def test_one_command_makes_the_whole_report(results):
+    report = (results / "report.md").read_text()
+    page = (results / "report.html").read_text()
+    for section in SECTIONS:
+        assert f"## {section}" in report
+    assert report.count("> **Published**") == len(SECTIONS)
+    pictures = sorted(path.stem for path in (results / "figures").iterdir())
+    assert pictures == ["figure3", "figure4", "figure5", "index_size", "queries"]
+    assert page.count("data:image/png;base64,") == len(pictures)
+    assert ".png" not in page
+    assert "nan" not in report
+
+
+def test_every_stage_is_kept_as_parquet_and_not_repeated(results, collection):
+    for stage in STAGES:
+        assert list((results / "days" / stage).glob("*.parquet"))
+    assert not list(results.rglob("*.unfinished"))
+    again = run("sbn", collection, "--smoke", "--into", results)
+    assert again.returncode == 0
+    assert len(again.stdout.splitlines()) == 1  # the report, and no stage
+    other = run("sbn", collection, "--smoke", "--seed", 2, "--into", results)
+    assert other.returncode != 0
+    assert "other settings" in other.stderr
+    missing = run("nowhere", "--into", results)
+    assert "nowhere is no folder of tables" in missing.stderr
+
+
+def test_the_truth_of_a_folder_is_that_of_pandas_and_scipy(results, collection):
+    truth = pl.read_parquet(results / "days" / "truth" / "*.parquet")
+    keys = pl.read_parquet(results / "days" / "columns" / "*.parquet")
+    assert truth.height == 91  # all pairs of 14 columns
+    means = {}
+    for path in sorted(collection.iterdir()):
+        frame = pd.read_csv(path).groupby("day").mean()
+        means |= {len(means) + place: frame[name] for place, name in enumerate(frame.columns)}
+    assert keys["column"].n_unique() == len(means)
+    for row in truth.iter_rows(named=True):
+        joined = pd.concat([means[row["left"]], means[row["right"]]], axis=1, join="inner")
+        x, y = joined.to_numpy().T
+        assert row["join_size"] == x.size
+        assert row["pearson"] == pytest.approx(stats.pearsonr(x, y).statistic, abs=1e-9)
+        assert row["spearman"] == pytest.approx(stats.spearmanr(x, y).statistic, abs=1e-9)
+
+
+def test_all_joins_of_a_column_at_once_are_those_one_by_one(results):
+    columns = Columns(results / "days" / "columns")
+    for left in (0, 5, 13):
+        sizes, correlations = columns.correlations_with(left)
+        for right in range(columns.count):
+            x, y = columns.join(left, right)
+            assert sizes[right] == x.size
+            assert correlations[right] == pytest.approx(stats.pearsonr(x, y).statistic, abs=1e-9)
+
+
+def test_estimates_of_joins_seen_whole_are_the_truth(results):
+    truth = pl.read_parquet(results / "days" / "truth" / "*.parquet")
+    found = pl.read_parquet(results / "days" / "estimates" / "*.parquet")
+    both = found.join(truth, on=["left", "right"], suffix=" true")
+    whole = both.filter("exact")
+    assert 0 < whole.height < both.height
+    for name in ("pearson", "spearman", "rin", "qn"):
+        assert whole[name].to_numpy() == pytest.approx(whole[f"{name} true"].to_numpy(), abs=1e-9)
+    assert (whole["sample"] == whole["join_size"]).all()
+
+
+def test_a_smaller_sketch_is_the_one_that_fewer_keys_would_have_given():
+    rows = pl.DataFrame({"key": [f"k{n % 700}" for n in range(2000)], "x": np.arange(2000.0) % 97})
+    large = sketch(rows, "key", "x", size=1024)
+    for size in (64, 699, 700, 1024):
+        small, expected = smaller(large, size), sketch(rows, "key", "x", size=size)
+        assert small.key_hashes.tolist() == expected.key_hashes.tolist()
+        assert small.values.tolist() == expected.values.tolist()
+        assert (small.complete, small.config) == (expected.complete, expected.config)
+
+
+def test_synthetic_tables_are_as_the_paper_says():
+    pairs = [table_pair(number, SMOKE) for number in range(200)]
+    again = table_pair(7, SMOKE)
+    assert again.left.equals(pairs[7].left)
+    sizes = np.array([pair.left.height for pair in pairs])
+    shares = np.array([pair.right.height / pair.left.height for pair in pairs])
+    assert stats.kstest(sizes / SMOKE.sbn_rows, "uniform").pvalue > 0.01
+    assert stats.kstest(shares, "uniform").pvalue > 0.01
+    correlations = []
+    for pair in pairs:
+        assert pair.left["key"].n_unique() == pair.left.height
+        joined = pair.left.join(pair.right, on="key", suffix=" of Y")
+        assert joined.height == pair.right.height
+        if joined.height > 100:
+            correlations.append(np.corrcoef(joined["number"], joined["number of Y"])[0, 1])
+    assert stats.kstest(correlations, "uniform", (-1, 2)).pvalue > 0.01
+
+
+def test_the_metrics_of_an_order():
+    relevant = np.array([True, False, True, False])
+    assert average_precision(relevant) == pytest.approx((1 + 2 / 3) / 2)
+    assert np.isnan(average_precision(~relevant & relevant))
+    best = np.array([0.9, 0.5, 0.1])
+    assert gain(best, 2) == 1
+    assert gain(best[::-1], 1) == pytest.approx(0.1 / 0.9)
+    assert np.isnan(gain(np.zeros(3), 2))
+    ties = metrics_of(np.array([0.1, 0.9]), np.array([1.0, 1.0]), np.array([2, 1]))
+    assert ties[0] == 1
+    unknown_last = metrics_of(np.array([0.1, 0.9]), np.array([np.nan, 0.0]), np.array([1, 2]))
+    assert unknown_last[0] == 1
+
+
+def test_the_papers_figures_stand_beside_ours():
+    assert "| s4 (r·ci_h) | .529 +193 % | .467 +100 % | .705 +50 % | .841 +17 % |" in RANKING_OF_THE_PAPER
