@@ -33,7 +33,14 @@ def main() -> None:
         "names", nargs="*", choices=[*SUITES, []], help=f"which: {', '.join(SUITES)}; all by default"
     )
     parser.add_argument("--write", action="store_true", help="put the table into docs/benchmarks.md")
+    parser.add_argument("--peers", action="store_true", help="against DuckDB, Polars, tantivy, LSH Ensemble")
+    parser.add_argument("--scratch", type=Path, default=Path("results", "peers"), help="where --peers works")
     chosen = parser.parse_args()
+    if chosen.peers:
+        from benchmarks.against import compare
+
+        compare(chosen.scratch, PAGE if chosen.write else None)
+        return
     results: list[Result] = []
     for name in chosen.names or SUITES:
         for result in _in_a_process_of_its_own(name):

@@ -10,10 +10,11 @@ from scipy import stats
 
 import covary
 from benchmarks.measure import Result, best_in_turns
-from benchmarks.queries import HASH_OF_ORDER, write_index
+from benchmarks.queries import HASH_OF_ORDER
 from covary.bootstrap import resampled
 from covary.influence import influence_ends
 from covary.sketches import ColumnPair, Counts, Sketch, SketchConfig
+from experiments.indexes import write_sketches
 
 CANDIDATES, SIZE, DRAWS = 10_000, 1024, 599
 
@@ -33,7 +34,7 @@ def candidates_at_once() -> list[Result]:
     sketches = alike_sketches()
     query = sketches[0]
     with tempfile.TemporaryDirectory() as folder:
-        index = write_index(sketches, Path(folder, "index"))
+        index = write_sketches(sketches, Path(folder, "index"))
         return [
             _against_a_loop(index, sketches, "pearson", stats.pearsonr, 10),
             _against_a_loop(index, sketches, "spearman", stats.spearmanr, 5),

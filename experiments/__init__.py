@@ -1,1 +1,1 @@
-"""The paper's experiments, and the measurements behind docs/, to be run again by anyone: ./run experiments."""
+"""The paper's experiments, and the measurements behind docs/, for anyone to repeat: ./run experiments."""

@@ -43,6 +43,7 @@ def main() -> None:
     parser.add_argument("--into", type=Path, default=Path("results"), help="where results go (results)")
     parser.add_argument("--smoke", action="store_true", help="tiny inputs: all of it in two minutes")
     parser.add_argument("--seed", type=int, default=1, help="of everything random (1)")
+    parser.add_argument("--write", action="store_true", help="put the report into docs/experiments.md too")
     parser.add_argument("--page", choices=PAGES, help="measure what a page of docs/ reports instead")
     parser.add_argument("--samples", type=int, help="--page coverage: samples a cell, for a quicker look")
     parser.add_argument("--keep", type=Path, help="--page coverage: a file of results, to go on from later")
@@ -52,7 +53,7 @@ def main() -> None:
     else:
         from experiments.paper import main as paper
 
-        paper(chosen.collection, chosen.into, chosen.smoke, chosen.seed)
+        paper(chosen.collection, chosen.into, chosen.smoke, chosen.seed, chosen.write)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """The paper's section 5 on any collections: every stage in order, each kept, then the report."""
 
 import shlex
+import shutil
 import sys
 import time
 from dataclasses import replace
@@ -15,18 +16,20 @@ from experiments.artefact import Measured
 from experiments.estimates import estimates
 from experiments.indexsize import index_sizes
 from experiments.rankings import rankings
-from experiments.report import write_report
+from experiments.report import FIGURES, write_report
 from experiments.timings import timings
 from experiments.workplace import FULL, SMOKE, Workplace
+from experiments.writing import between_marks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SYNTHETIC = "sbn"
+PAGE = Path(__file__).parents[1] / "docs" / "experiments.md"
 
 
-def main(collections: list[str], into: Path, smoke: bool, seed: int) -> None:
-    """Run every stage that is not done yet, and write the report."""
+def main(collections: list[str], into: Path, smoke: bool, seed: int, write: bool) -> None:
+    """Run every stage that is not done yet, and write the report; if told so, also into docs/experiments.md."""
     started = time.monotonic()
     scale = replace(SMOKE if smoke else FULL, seed=seed)
     workplaces = [_workplace(name, into, scale) for name in collections or [SYNTHETIC]]
@@ -35,7 +38,10 @@ def main(collections: list[str], into: Path, smoke: bool, seed: int) -> None:
     command = shlex.join(
         ["./run", "experiments", *(Path(name).name for name in collections), *_switches(smoke, seed)]
     )
-    write_report(measured, into, command)
+    text = write_report(measured, into, command)
+    if write:
+        between_marks(PAGE, "report", text)
+        shutil.copytree(into / FIGURES, PAGE.parent / FIGURES, dirs_exist_ok=True)
     minutes = (time.monotonic() - started) / 60
     print(f"{into / 'report.html'} and {into / 'report.md'}, after {minutes:.1f} minutes")
 

@@ -29,16 +29,18 @@ img{max-width:100%}
 blockquote{border-left:4px solid #d0d7de;margin-left:0;padding-left:1rem;color:#57606a}"""
 
 
-def write_report(collections: list[Measured], into: Path, command: str) -> None:
-    """Write report.md and report.html with their figures."""
-    page = [f"# The paper's experiments, repeated\n\n{_introduction(collections, command)}"]
+def write_report(collections: list[Measured], into: Path, command: str) -> str:
+    """Write report.md and report.html with their figures; return the Markdown below its heading."""
+    page = [_introduction(collections, command)]
     real = any(collection.rankings is not None for collection in collections)
     for make in IN_ORDER:
         if make in OF_EVERY or real:
             page.append(_section(make(collections), make.__name__, into))
-    text = "\n\n".join(page) + "\n"
+    body = "\n\n".join(page)
+    text = f"# The paper's experiments, repeated\n\n{body}\n"
     (into / "report.md").write_text(text, encoding="utf-8")
     (into / "report.html").write_text(_as_html(text, into), encoding="utf-8")
+    return body
 
 
 def _introduction(collections: list[Measured], command: str) -> str:
