@@ -31,7 +31,7 @@ def compare(folder: Path, page: Path | None, counts: tuple[int, ...] = COUNTS, t
 
 
 def _alone(work: Any, *arguments: Any) -> Any:
-    """Run in a process of its own, so that memory is its own; a process starts with the peak of its parent."""
+    """Run in a process of its own, so that memory is its own: a child starts with the peak of its parent."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
         found = process.submit(work, *arguments).result()
     if isinstance(found, Peer | Grown):

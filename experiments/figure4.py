@@ -10,6 +10,7 @@ from experiments.estimates import ESTIMATORS, SKETCH_SIZES
 from experiments.writing import table
 
 EDGES = (3, 5, 10, 20, 40, 80, 160, 320, 640, 1025)
+TICKS = (3, 10, 30, 100, 300, 1000)
 FEWEST = 5  # joins in a bin, for its error to be shown
 
 
@@ -26,7 +27,10 @@ def figure4(collections: list[Measured]) -> Artefact:
                 errors = errors_by_sample(of_size, estimator)
                 panel.plot(EDGES[:-1], errors, marker=".", label=estimator)
                 rows.append((size, estimator, *(_shown(error) for error in errors)))
-            panel.set(xscale="log", ylim=(0, 1), title=f"{collection.name}, k = {size}")
+            panel.set_xscale("log")
+            panel.set_xticks(TICKS, map(str, TICKS))
+            panel.minorticks_off()
+            panel.set(xlim=(2.5, 1200), ylim=(0, 1), title=f"{collection.name}, k = {size}")
             panel.set(xlabel="keys in both sketches", ylabel="RMSE")
         panel.legend(fontsize=6)
         bins = [f"{low} to {high - 1}" for low, high in pairwise(EDGES)]

@@ -29,7 +29,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "experiments.md"
 
 
 def main(collections: list[str], into: Path, smoke: bool, seed: int, write: bool) -> None:
-    """Run every stage that is not done yet, and write the report; if told so, also into docs/experiments.md."""
+    """Run every stage that is not done yet, and write the report, also into the docs if told so."""
     started = time.monotonic()
     scale = replace(SMOKE if smoke else FULL, seed=seed)
     workplaces = [_workplace(name, into, scale) for name in collections or [SYNTHETIC]]
