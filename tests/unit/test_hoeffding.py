@@ -106,3 +106,15 @@ def test_the_range_allows_for_a_key_that_was_cut_and_has_most_rows(aggregate, va
     low, high = cut.value_range
     largest = 501.0 if aggregate == "count" else 501 * value
     assert low <= largest <= high
+
+
+def test_a_deviation_that_overflowed_takes_no_length_away():
+    lengths = small_sample_lengths(
+        (np.array([0.0, 0.0]), np.array([1e-310, 10.0])),
+        (np.array([np.inf, np.inf]), np.array([1e-310, 5.0])),
+        np.array([-1.7e308, -1.7e308]),
+        np.array([1.7e308, 1.7e308]),
+        np.array([30.0, 30.0]),
+    )
+    assert np.isfinite(lengths).all()
+    assert (lengths > 1e290).all()

@@ -57,6 +57,17 @@ def test_p_values_are_as_they_are_written_down(slope, power):
     assert p_of(x, y) == pytest.approx(written_out(x, y), rel=1e-6)
 
 
+def test_skewed_columns_meet_by_chance_on_the_side_they_lean_to():
+    rng = np.random.default_rng(2)
+    x, noise = rng.exponential(size=(2, 40))  # skewed, but for their skewness hardly heavy-tailed
+    x, noise = np.minimum(x, 2.5), np.minimum(noise, 2.5)
+    alike, against = (noise + slope * (x - x.mean()) for slope in (0.5, -0.5))
+    for y in (alike, against):
+        assert p_of(x, y) == pytest.approx(written_out(x, y), rel=1e-6)
+    plain = stats.pearsonr(x, alike).pvalue
+    assert p_of(x, alike) > 1.5 * plain
+
+
 def test_undefined_correlations_have_no_p_value():
     assert np.isnan(p_of(np.ones(20), np.arange(20)))
     assert np.isnan(p_of([1.0, 2.0], [2.0, 1.0]))
