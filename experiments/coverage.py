@@ -187,7 +187,7 @@ def misses(results: Results, choice: Choice) -> str:
     of_cell = {cell: found[choice].coverage for cell, found in results.items() if counted(cell)}
     under = {cell: held for cell, held in of_cell.items() if held < WANTED}
     over = {cell: held for cell, held in of_cell.items() if is_plain(cell) and held > MOST}
-    said = [f"{len(under) or 'No'} of {len(of_cell)} cells are under 92 %{_named(under)}."]
+    said = [f"{len(under) or 'None'} of {len(of_cell)} cells are under 92 %{_named(under)}."]
     if any(map(is_plain, of_cell)):
         plain = sum(map(is_plain, of_cell))
         said.append(
