@@ -8,9 +8,9 @@ from pathlib import Path
 
 from benchmarks.measure import Result
 from benchmarks.suites import SUITES, run
+from experiments.writing import between_marks
 
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
-START, END = "<!-- results -->", "<!-- end of results -->"
 
 
 def _in_a_process_of_its_own(name: str) -> list[Result]:
@@ -51,10 +51,7 @@ def main() -> None:
             )
     if chosen.write:
         intro = f"Measured on {os.cpu_count()} cores by `./run bench --write`."
-        table = f"{START}\n{intro}\n\n{as_markdown(results)}\n{END}"
-        page = PAGE.read_text(encoding="utf-8")
-        before, after = page.split(START)[0], page.split(END)[1]
-        PAGE.write_text(before + table + after, encoding="utf-8")
+        between_marks(PAGE, "results", f"{intro}\n\n{as_markdown(results)}")
 
 
 if __name__ == "__main__":

@@ -5,12 +5,17 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.growth import COUNTS, SIZE, Grown, exponent, grow
 from benchmarks.lake import Lake, make_lake
-from benchmarks.peers import PEERS, Peer, measure, write_truth
+from benchmarks.peers import FULL_JOINS, PEERS, Asked, Built, ask, build, write_truth
+from experiments.artefact import panels, save
+from experiments.indexes import bytes_of
 from experiments.writing import between_marks, table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 TABLES, QUERIES = 400, 10
 PARTS = (0.25, 0.5, 1.0)  # of the lake, to see how the time of full joins grows
@@ -18,23 +23,29 @@ PARTS = (0.25, 0.5, 1.0)  # of the lake, to see how the time of full joins grows
 
 def compare(folder: Path, page: Path | None, counts: tuple[int, ...] = COUNTS, tables: int = TABLES) -> None:
     """Measure all peers on one lake, and indexes of growing size; put the tables into a page, if given."""
-    lake = _alone(make_lake, folder / "lake", tables, QUERIES)
+    lake = _alone(make_lake, folder, tables, QUERIES)
     _alone(write_truth, lake)
-    peers = [_alone(measure, name, lake, _empty(folder / "peer")) for name in PEERS]
-    growing = [_alone(measure, "Polars, full joins", part, _empty(folder / "peer")) for part in _parts(lake)]
+    peers = {name: _measure(name, lake, folder / "peer") for name in PEERS}
+    growing = [_measure(FULL_JOINS, part, folder / "peer")[1] for part in _parts(lake)]
     grown = [_alone(grow, count, _empty(folder / "grown") / "index") for count in counts]
     parts = {"peers": peers_table(peers, lake), "growth": growth_table(grown, growing, lake)}
+    save(growth_picture(grown), folder / "growth.png")
     for name, text in parts.items():
         print(f"\n{text}", flush=True)
         if page:
             between_marks(page, name, text)
+            shutil.copy(folder / "growth.png", page.parent / "figures" / "growth.png")
+
+
+def _measure(name: str, lake: Lake, scratch: Path) -> tuple[Built, Asked]:
+    return _alone(build, name, lake, _empty(scratch)), _alone(ask, name, lake, scratch)
 
 
 def _alone(work: Any, *arguments: Any) -> Any:
     """Run in a process of its own, so that memory is its own: a child starts with the peak of its parent."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
         found = process.submit(work, *arguments).result()
-    if isinstance(found, Peer | Grown):
+    if isinstance(found, Built | Asked | Grown):
         print(found, flush=True)
     return found
 
@@ -49,27 +60,43 @@ def _parts(lake: Lake) -> list[Lake]:
     return [replace(lake, names=lake.names[: round(share * len(lake.names))]) for share in PARTS]
 
 
-def peers_table(peers: list[Peer], lake: Lake) -> str:
-    ours = peers[0]
+def peers_table(peers: dict[str, tuple[Built, Asked]], lake: Lake) -> str:
+    ours_built, ours = peers["covary"]
     rows = [
         (
-            peer.name,
-            f"{peer.median_ms:,.0f} ({peer.median_ms / ours.median_ms:,.1f} x)",
-            f"{peer.worst_ms:,.0f}",
-            f"{peer.quality:.3f}",
-            f"{peer.build_seconds:,.1f} s",
-            f"{peer.index_bytes / 2**20:,.1f}",
-            f"{peer.peak_mib:,.0f}",
+            name,
+            f"{asked.median_ms:,.0f} ({asked.median_ms / ours.median_ms:,.1f})",
+            f"{asked.worst_ms:,.0f} ({asked.worst_ms / ours.worst_ms:,.1f})",
+            f"{asked.quality:.3f}",
+            f"{built.seconds:,.1f} ({built.seconds / ours_built.seconds:,.2f})",
+            f"{asked.open_seconds:,.2f}",
+            f"{built.index_bytes / 2**20:,.1f} ({built.index_bytes / ours_built.index_bytes:,.2f})",
+            f"{asked.peak_mib:,.0f} ({asked.peak_mib / ours.peak_mib:,.2f})",
         )
-        for peer in peers
+        for name, (built, asked) in peers.items()
     ]
-    weight = sum(Path(lake.path(name)).stat().st_size for name in lake.names) / 2**20
-    heading = ("", "median ms", "slowest ms", "nDCG@10", "built in", "index, MiB", "peak memory, MiB")
+    weight = bytes_of(lake.folder) / 2**20
+    heading = (
+        "in brackets: times covary's", "median ms", "slowest ms", "nDCG@10", "built in, s", "opened in, s",
+        "index, MiB", "peak memory of asking, MiB",
+    )  # fmt: skip
     said = f"{len(lake.names)} Parquet tables ({weight:,.0f} MiB), {len(lake.queries)} queries, one run:"
     return f"{said}\n\n{table(heading, rows)}"
 
 
-def growth_table(grown: list[Grown], growing: list[Peer], lake: Lake) -> str:
+def growth_picture(grown: list[Grown]) -> "Figure":
+    figure, (time, size) = panels(1, 2, 4.0, 3.0)
+    columns = [each.columns for each in grown]
+    time.plot(columns, [each.median_ms for each in grown], marker=".", label="median")
+    time.plot(columns, [each.p99_ms for each in grown], marker=".", label="p99")
+    time.set(xscale="log", yscale="log", xlabel="columns", ylabel="ms to answer")
+    time.legend()
+    size.plot(columns, [each.index_bytes / 2**20 for each in grown], marker=".")
+    size.set(xscale="log", yscale="log", xlabel="columns", ylabel="index, MiB")
+    return figure
+
+
+def growth_table(grown: list[Grown], growing: list[Asked], lake: Lake) -> str:
     rows = [
         (
             f"{each.columns:,}",

@@ -25,6 +25,11 @@ class Lake:
     names: tuple[str, ...]
     queries: tuple[str, ...]
 
+    @property
+    def truth(self) -> Path:
+        """Where the exact correlations with the queries are kept."""
+        return self.folder.with_suffix(".truth")
+
     def path(self, name: str) -> str:
         return str(self.folder / f"{name}.parquet")
 
@@ -38,20 +43,26 @@ def domains_of(count: int, rng: np.random.Generator) -> np.ndarray:
     return rng.choice(DOMAINS, size=count, p=popularity / popularity.sum())
 
 
-def make_lake(folder: Path, tables: int, queries: int, seed: int = 1) -> Lake:
-    """Write a lake; a folder made before is taken as it is."""
+def make_lake(into: Path, tables: int, queries: int, seed: int = 1) -> Lake:
+    """Write a lake; one that was made before with the same settings is taken as it is."""
+    folder = into / f"lake-{tables}-{queries}-{seed}"
     rng = np.random.default_rng(seed)
     sizes, chosen = domain_sizes(rng), domains_of(tables, rng)
     names = [f"t{number:06}" for number in range(tables)]
     rows: dict[str, int] = {}
     made = folder.exists()
-    folder.mkdir(parents=True, exist_ok=True)
+    unfinished = folder.with_suffix(".unfinished")
+    unfinished.mkdir(parents=True, exist_ok=True)
     for name, domain in zip(names, chosen, strict=True):
         own = np.random.default_rng([seed, int(name[1:])])
         held = own.permutation(sizes[domain])[: max(10, int(sizes[domain] * own.uniform(0.3, 1.0)))]
         rows[name] = held.size
         if not made:
-            _table(int(domain), int(sizes[domain]), held, own, seed).write_parquet(folder / f"{name}.parquet")
+            _table(int(domain), int(sizes[domain]), held, own, seed).write_parquet(
+                unfinished / f"{name}.parquet"
+            )
+    if not made:
+        unfinished.rename(folder)
     large = [name for name in names if rows[name] >= LEAST_TO_ASK]
     asking = rng.choice(large, min(queries, len(large)), replace=False).tolist()
     return Lake(folder, tuple(names), tuple(asking))

@@ -1,7 +1,7 @@
-"""One question asked of the same lake by covary and by what people use today: each in a process of its own.
+"""One question asked of the same lake by covary and by what people use today.
 
-An answer is the ten tables whose number moves most with the query's. The truth is the exact join with every
-table; quality is nDCG@10 against it.
+An answer is the ten tables whose number moves most with the query's. Each first builds what it needs on disk;
+then another process opens that and asks. The truth is the exact join with every table; quality is nDCG@10.
 """
 
 import resource
@@ -10,39 +10,66 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import polars as pl
+import tantivy
+from datasketch import MinHash, MinHashLSHEnsemble
 
+import covary
 from benchmarks.lake import Lake
+from covary.hashing import SCHEMES
+from covary.influence import unseen_share
+from covary.sketches import SketchConfig
+from experiments.indexes import SKETCHES, bytes_of, sketch_row, sketches_from
 from experiments.metrics import gain
 
 TOP, LEAST = 10, 3
 RETRIEVED = 100  # by tantivy, to be ranked again
 PERMUTATIONS, CONTAINMENT = 128, 0.2  # of MinHash, and the share of the query's keys that LSH asks for
+SCHEME = "affine32"  # of its permutations
 Answer = Callable[[str], list[str]]
 
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """What one of them took, and how good its answers are."""
+    """How something is built on disk, and how it then answers."""
 
-    name: str
-    build_seconds: float
+    build: Callable[[Lake, Path], None]
+    open: Callable[[Lake, Path], Answer]
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """What building took."""
+
+    seconds: float
     index_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What asking took, and how good the answers are."""
+
+    open_seconds: float
     median_ms: float
     worst_ms: float
     quality: float
     peak_mib: float
 
 
-def measure(name: str, lake: Lake, scratch: Path) -> Peer:
-    """Build what a peer needs, ask every query once after a first one that is not counted, and judge."""
+def build(name: str, lake: Lake, scratch: Path) -> Built:
+    """Build what a peer needs."""
     started = time.perf_counter()
-    answer = PEERS[name](lake, scratch)
-    built = time.perf_counter() - started
-    size = (
-        sum(file.stat().st_size for file in scratch.rglob("*") if file.is_file()) if scratch.exists() else 0
-    )
+    PEERS[name].build(lake, scratch)
+    return Built(time.perf_counter() - started, bytes_of(scratch))
+
+
+def ask(name: str, lake: Lake, scratch: Path) -> Asked:
+    """Open what was built, ask every query once after a first one that is not counted, and judge."""
+    started = time.perf_counter()
+    answer = PEERS[name].open(lake, scratch)
+    opened = time.perf_counter() - started
     answer(lake.queries[0])
     times, answers = [], {}
     for query in lake.queries:
@@ -50,12 +77,12 @@ def measure(name: str, lake: Lake, scratch: Path) -> Peer:
         answers[query] = answer(query)
         times.append((time.perf_counter() - started) * 1e3)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
-    return Peer(name, built, size, float(np.median(times)), max(times), quality(lake, answers), peak)
+    truth = pl.read_parquet(lake.truth)
+    return Asked(opened, float(np.median(times)), max(times), quality(truth, answers), peak)
 
 
-def quality(lake: Lake, answers: dict[str, list[str]]) -> float:
+def quality(truth: pl.DataFrame, answers: dict[str, list[str]]) -> float:
     """Mean nDCG@10 of the answers against the exact correlation with every table."""
-    truth = pl.read_parquet(lake.folder.with_suffix(".truth"))
     scores = []
     for query, found in answers.items():
         of_query = truth.filter(query=query)
@@ -68,8 +95,7 @@ def quality(lake: Lake, answers: dict[str, list[str]]) -> float:
 
 def write_truth(lake: Lake) -> None:
     """Join every query with every table in full, and keep the correlations."""
-    place = lake.folder.with_suffix(".truth")
-    if place.exists():
+    if lake.truth.exists():
         return
     rows = []
     for query in lake.queries:
@@ -78,7 +104,7 @@ def write_truth(lake: Lake) -> None:
             r = _exact(mine, lake.path(table)) if table != query else None
             if r is not None:
                 rows.append((query, table, r))
-    pl.DataFrame(rows, schema=["query", "table", "r"], orient="row").write_parquet(place)
+    pl.DataFrame(rows, schema=["query", "table", "r"], orient="row").write_parquet(lake.truth)
 
 
 def _means(path: str) -> pl.LazyFrame:
@@ -95,7 +121,11 @@ def _best(scores: dict[str, float]) -> list[str]:
     return sorted(scores, key=lambda table: (-abs(scores[table]), table))[:TOP]
 
 
-def polars_joins(lake: Lake, scratch: Path) -> Answer:
+def _build_nothing(lake: Lake, scratch: Path) -> None:
+    """Full joins need the tables alone."""
+
+
+def _ask_polars(lake: Lake, scratch: Path) -> Answer:
     def answer(query: str) -> list[str]:
         mine = _means(lake.path(query)).collect()
         found = {table: _exact(mine, lake.path(table)) for table in lake.names if table != query}
@@ -104,9 +134,7 @@ def polars_joins(lake: Lake, scratch: Path) -> Answer:
     return answer
 
 
-def duckdb_joins(lake: Lake, scratch: Path) -> Answer:
-    import duckdb
-
+def _ask_duckdb(lake: Lake, scratch: Path) -> Answer:
     connection = duckdb.connect()
     means = "SELECT key, avg(number) AS number FROM read_parquet('{}') GROUP BY key"
 
@@ -126,39 +154,48 @@ def duckdb_joins(lake: Lake, scratch: Path) -> Answer:
     return answer
 
 
-def covary_index(lake: Lake, scratch: Path) -> Answer:
-    import covary
+def _build_covary(lake: Lake, scratch: Path) -> None:
+    covary.build_index(str(lake.folder), scratch / "index")
 
-    index = covary.build_index(str(lake.folder), scratch / "index")
+
+def _ask_covary(lake: Lake, scratch: Path) -> Answer:
+    index = covary.open_index(scratch / "index")
 
     def answer(query: str) -> list[str]:
-        hits = index.query(lake.path(query), "key", "number", top=TOP, min_sample=LEAST)
-        return [hit.table for hit in hits]
+        return [
+            hit.table for hit in index.query(lake.path(query), "key", "number", top=TOP, min_sample=LEAST)
+        ]
 
     return answer
 
 
-def tantivy_and_ranking(lake: Lake, scratch: Path) -> Answer:
-    """Sketches through a search engine, as in the paper: the 100 largest overlaps, ranked again."""
-    import tantivy
-
-    import covary
-
-    sketches = {name: covary.sketch(lake.path(name), "key", "number") for name in lake.names}
+def _tantivy_schema() -> tantivy.Schema:
     builder = tantivy.SchemaBuilder()
     builder.add_text_field("table", stored=True, tokenizer_name="raw", index_option="basic")
     builder.add_text_field("key", tokenizer_name="raw", index_option="basic")
-    schema = builder.build()
-    (scratch / "tantivy").mkdir(parents=True)
-    index = tantivy.Index(schema, str(scratch / "tantivy"))
+    return builder.build()
+
+
+def _build_tantivy(lake: Lake, scratch: Path) -> None:
+    """Put sketches into a search engine, as in the paper, and beside it for ranking again."""
+    sketches = [covary.sketch(lake.path(name), "key", "number") for name in lake.names]
+    rows = [sketch_row(number, sketch) for number, sketch in enumerate(sketches)]
+    pl.DataFrame(rows, schema=SKETCHES).write_parquet(scratch / "sketches.parquet")
+    (scratch / "tantivy").mkdir()
+    index = tantivy.Index(_tantivy_schema(), str(scratch / "tantivy"))
     writer = index.writer(1_000_000_000, 1)
-    for name, sketch in sketches.items():
+    for name, sketch in zip(lake.names, sketches, strict=True):
         keys = [f"{key:016x}" for key in sketch.key_hashes.tolist()]
         writer.add_document(tantivy.Document(table=name, key=keys))
     writer.commit()
     writer.wait_merging_threads()
-    index.reload()
-    searcher = index.searcher()
+
+
+def _ask_tantivy(lake: Lake, scratch: Path) -> Answer:
+    rows = pl.read_parquet(scratch / "sketches.parquet")
+    sketches = dict(zip(lake.names, sketches_from(rows, SketchConfig()), strict=True))
+    schema = _tantivy_schema()
+    searcher = tantivy.Index.open(str(scratch / "tantivy")).searcher()
 
     def answer(query: str) -> list[str]:
         asked = covary.sketch(lake.path(query), "key", "number")
@@ -170,42 +207,54 @@ def tantivy_and_ranking(lake: Lake, scratch: Path) -> Answer:
         hits = searcher.search(union, RETRIEVED).hits
         tables = [searcher.doc(address)["table"][0] for _, address in hits]
         found = {name: covary.estimate(asked, sketches[name]) for name in tables if name != query}
-        enough = {name: e.correlation for name, e in found.items() if e.sample_size >= LEAST}
-        return _best({name: r for name, r in enough.items() if r is not None})
+        return _best({name: _rank(e) for name, e in found.items() if e.sample_size >= LEAST})
 
     return answer
 
 
-def lsh_ensemble(lake: Lake, scratch: Path) -> Answer:
+def _rank(found: covary.Estimate) -> float:
+    """Covary's own rule, so that only the retrieval differs."""
+    error = np.sqrt(unseen_share(found.sample_size, found.join_size) / (max(found.sample_size, 4) - 3))
+    return float(abs(found.correlation or 0.0) / (1 + error))
+
+
+def _signature(path: str) -> tuple[MinHash, int]:
+    keys = pl.read_parquet(path, columns=["key"])["key"].unique()
+    made = MinHash(PERMUTATIONS, hashfunc=int, scheme=SCHEME)
+    hashes = SCHEMES["xxhash64"].identify([keys])[0].hashes >> np.uint64(32)  # it takes 32 bits
+    made.update_batch(hashes.tolist())
+    return made, len(keys)
+
+
+def _build_lsh(lake: Lake, scratch: Path) -> None:
+    made = [_signature(lake.path(name)) for name in lake.names]
+    values, sizes = np.stack([each.hashvalues for each, _ in made]), np.array([size for _, size in made])
+    np.savez(scratch / "signatures.npz", values=values, sizes=sizes)
+
+
+def _ask_lsh(lake: Lake, scratch: Path) -> Answer:
     """Find the tables that hold enough of the query's keys by MinHash, and join those in full."""
-    from datasketch import MinHash, MinHashLSHEnsemble
-
-    from covary.hashing import SCHEMES
-
-    def signature(path: str) -> tuple[MinHash, int]:
-        keys = pl.read_parquet(path, columns=["key"])["key"].unique()
-        hashes = SCHEMES["xxhash64"].identify([keys])[0].hashes
-        made = MinHash(PERMUTATIONS, hashfunc=int)
-        made.update_batch((hashes >> np.uint64(32)).tolist())  # it takes 32 bits
-        return made, len(keys)
-
-    signatures = {name: signature(lake.path(name)) for name in lake.names}
+    kept = np.load(scratch / "signatures.npz")
     index = MinHashLSHEnsemble(CONTAINMENT, PERMUTATIONS, num_part=16)
-    index.index((name, made, size) for name, (made, size) in signatures.items())
+    index.index(
+        (name, MinHash(PERMUTATIONS, hashfunc=int, hashvalues=values, scheme=SCHEME), int(size))
+        for name, values, size in zip(lake.names, kept["values"], kept["sizes"], strict=True)
+    )
 
     def answer(query: str) -> list[str]:
         mine = _means(lake.path(query)).collect()
-        near = [table for table in index.query(*signatures[query]) if table != query]
+        near = [table for table in index.query(*_signature(lake.path(query))) if table != query]
         found = {table: _exact(mine, lake.path(table)) for table in near}
         return _best({table: r for table, r in found.items() if r is not None})
 
     return answer
 
 
-PEERS: dict[str, Callable[[Lake, Path], Answer]] = {
-    "covary": covary_index,
-    "tantivy, top 100 ranked again": tantivy_and_ranking,
-    "LSH Ensemble, then full joins": lsh_ensemble,
-    "Polars, full joins": polars_joins,
-    "DuckDB, full joins": duckdb_joins,
+FULL_JOINS = "Polars, full joins"
+PEERS = {
+    "covary": Peer(_build_covary, _ask_covary),
+    "tantivy, top 100 ranked again": Peer(_build_tantivy, _ask_tantivy),
+    "LSH Ensemble, then full joins": Peer(_build_lsh, _ask_lsh),
+    FULL_JOINS: Peer(_build_nothing, _ask_polars),
+    "DuckDB, full joins": Peer(_build_nothing, _ask_duckdb),
 }

@@ -11,7 +11,7 @@ import covary
 from benchmarks.measure import Result
 from covary.hashing import GOLDEN_MULTIPLIER
 from covary.sketches import ColumnPair, Counts, Sketch, SketchConfig
-from experiments.indexes import write_sketches
+from experiments.indexes import bytes_of, write_sketches
 
 SKETCHES, SIZE, DOMAINS, QUERIES = 20_000, 1024, 50, 300
 KEPT = 100
@@ -56,7 +56,7 @@ def queries_and_size() -> list[Result]:
     sketches = synthetic_sketches()
     with tempfile.TemporaryDirectory() as folder:
         index = write_sketches(sketches, Path(folder, "index"))
-        size = sum(file.stat().st_size for file in Path(folder).rglob("*") if file.is_file())
+        size = bytes_of(Path(folder))
         entries = sum(sketch.size for sketch in sketches)
         ours, theirs = _latencies(index, sketches)
     results = [

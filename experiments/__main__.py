@@ -1,6 +1,7 @@
 """Run experiments: the paper's on any collections, or those behind a page of the docs."""
 
 import argparse
+import sys
 from pathlib import Path
 
 DESCRIPTION = """\
@@ -40,7 +41,7 @@ PAGES = {"coverage": _coverage, "chance": _chance, "ranking": _ranking, "picture
 def main() -> None:
     parser = argparse.ArgumentParser(prog="./run experiments", description=DESCRIPTION)
     parser.add_argument("collection", nargs="*", help="sbn, or a folder of tables; sbn when none is named")
-    parser.add_argument("--into", type=Path, default=Path("results"), help="where results go (results)")
+    parser.add_argument("--into", type=Path, help="where results go (results; with --smoke, results/smoke)")
     parser.add_argument("--smoke", action="store_true", help="tiny inputs: all of it in two minutes")
     parser.add_argument("--seed", type=int, default=1, help="of everything random (1)")
     parser.add_argument("--write", action="store_true", help="put the report into docs/experiments.md too")
@@ -51,9 +52,13 @@ def main() -> None:
     if chosen.page:
         PAGES[chosen.page](chosen)
     else:
+        from covary.errors import CovaryError
         from experiments.paper import main as paper
 
-        paper(chosen.collection, chosen.into, chosen.smoke, chosen.seed, chosen.write)
+        try:
+            paper(chosen.collection, chosen.into, chosen.smoke, chosen.seed, chosen.write)
+        except CovaryError as problem:
+            sys.exit(str(problem))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ import polars as pl
 
 from covary.query import Index, Settings, open_index
 from covary.sketches import Sketch
-from experiments.folders import read_columns
 from experiments.indexes import write_sketches
 from experiments.workplace import Workplace, write
 
@@ -19,28 +18,35 @@ ANSWERS = {"left": pl.Int64, "mode": pl.String, "joinable": pl.Int64, "ms": pl.F
 WARM_UP = 20
 
 
-def answers(workplace: Workplace, columns: Path, tables: np.ndarray) -> pl.DataFrame:
+def split(workplace: Workplace, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Split the columns at random into those that ask, of which some do, and those of the index."""
+    order = np.random.default_rng([workplace.scale.seed, 2]).permutation(count)
+    return order[: count // 2][: workplace.scale.timed_queries], np.sort(order[count // 2 :])
+
+
+def answers(workplace: Workplace, truth: pl.DataFrame, tables: np.ndarray) -> pl.DataFrame:
     """Ask with a random half of the columns against the other half, n = 1024."""
-    rng = np.random.default_rng([workplace.scale.seed, 2])
-    order = rng.permutation(tables.size)
-    asking, corpus = order[: tables.size // 2], np.sort(order[tables.size // 2 :])
+    asking, corpus = split(workplace, tables.size)
+    enough = truth.filter(pl.col("join_size") >= LEAST, pl.col("pearson").is_not_nan())
+    true = np.zeros(tables.size)
 
     def make(place: Path) -> None:
-        whole, every = open_index(workplace.index), read_columns(columns)
-        sketches = [whole.sketch_at(int(number)) for number in corpus]
-        index = write_sketches(sketches, workplace.folder / "index-of-half")
+        whole = open_index(workplace.index)
+        index = write_sketches(
+            [whole.sketch_at(int(each)) for each in corpus], workplace.folder / "index-of-half"
+        )
+        for left in asking[:WARM_UP]:
+            _ask(index, whole.sketch_at(int(left)), np.empty(0, dtype=np.int64), None, true[corpus])
         found = []
-        chosen = asking[: workplace.scale.timed_queries]
-        for place_in_order, left in enumerate([*chosen[:WARM_UP], *chosen]):
-            sketch = whole.sketch_at(int(left))
-            own = np.flatnonzero(tables[corpus] == tables[left])
-            sizes, pearson = every.correlations_with(int(left))
-            known = (sizes >= LEAST) & (tables != tables[left]) & ~np.isnan(pearson)
-            true = np.where(known, np.abs(np.nan_to_num(pearson)), 0.0)[corpus]
-            for mode, retrieve in MODES.items():
-                row = _ask(index, sketch, own, retrieve, true)
-                if place_in_order >= len(chosen[:WARM_UP]):
-                    found.append((int(left), mode, *row))
+        known = {left: rows for (left,), rows in enough.group_by("left")}
+        for place_in_order, left in enumerate(asking.tolist()):
+            sketch, own = whole.sketch_at(left), np.flatnonzero(tables[corpus] == tables[left])
+            rows = known.get(left, enough.clear())
+            true[:] = 0.0
+            true[rows["right"].to_numpy()] = rows["pearson"].abs().to_numpy()
+            # Taken in turns, since the second to ask finds its columns in the processor's caches.
+            for mode in list(MODES)[:: 1 if place_in_order % 2 else -1]:
+                found.append((left, mode, *_ask(index, sketch, own, MODES[mode], true[corpus])))
         write(pl.DataFrame(found, schema=ANSWERS, orient="row"), place)
 
     return workplace.stage("answers", make)

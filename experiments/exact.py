@@ -1,4 +1,4 @@
-"""The truth about a join: what is measured of it, and where the columns to join come from."""
+"""The truth about a join: what is measured of it."""
 
 import numpy as np
 import polars as pl

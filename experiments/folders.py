@@ -14,11 +14,13 @@ import numpy as np
 import polars as pl
 
 from covary import build_index
+from covary.correlation import SMALLEST_SAMPLE
 from covary.frames import numbers_of, open_table
 from covary.hashing import SCHEMES
 from covary.keys import dates_held_as_times, key_text, with_dates
 from covary.query import Index, open_index
 from experiments.exact import SIZES, TRUTH, correlations_of
+from experiments.indexes import is_index
 from experiments.workplace import Workplace, on_spark
 
 if TYPE_CHECKING:
@@ -26,13 +28,12 @@ if TYPE_CHECKING:
 
 COLUMNS = {"column": pl.Int64, "key": pl.String, "hash": pl.Int64, "number": pl.Float64}
 LISTS = SIZES | {"pearson": pl.Float64}
-SMALLEST_JOIN = 3
 TASKS = 64
 
 
 def sketch_all(workplace: Workplace, spark: "SparkSession") -> None:
     """Index the folder as anyone would."""
-    if not workplace.index.exists():
+    if not is_index(workplace.index):
         print(f"{workplace.name}: index", flush=True)
         build_index(str(workplace.tables), workplace.index, spark)
 
@@ -56,6 +57,7 @@ def columns(workplace: Workplace, spark: "SparkSession") -> Path:
     """Read every column of the index again, in full: its mean for each key, by the key's text."""
     tables = catalogue(open_index(workplace.index)).group_by("table", "path", maintain_order=True)
     items = tables.agg("column", "key", "value").drop("table")
+    items = items.filter(pl.col("path").is_unique())  # of several tables in one zip none can be opened alone
 
     def make(place: Path) -> None:
         on_spark(spark, items, _columns_of_tables, COLUMNS, place, TASKS)
@@ -97,6 +99,10 @@ class Columns:
         self.owner, self.keys, self.numbers = (rows[name].to_numpy() for name in rows.columns)
         self.count = int(self.owner.max()) + 1
         self.starts = np.searchsorted(self.owner, np.arange(self.count + 1))
+        largest = np.maximum.reduceat(np.abs(self.numbers), self.starts[:-1])
+        self._scaled = np.ldexp(
+            self.numbers, -np.frexp(largest)[1][self.owner]
+        )  # so that no square overflows
         self._by_key = np.argsort(self.keys, kind="stable")
         self._keys_in_order = self.keys[self._by_key]
 
@@ -117,12 +123,13 @@ class Columns:
 
     def correlations_with(self, left: int) -> tuple[np.ndarray, np.ndarray]:
         """Join a column with all others at once: the size of each join, and its Pearson correlation."""
-        keys, numbers = self.of(left)
+        keys, _ = self.of(left)
+        numbers = self._scaled[self.starts[left] : self.starts[left + 1]]
         first = np.searchsorted(self._keys_in_order, keys)
         counts = np.searchsorted(self._keys_in_order, keys, side="right") - first
         ends = np.cumsum(counts)
         met = self._by_key[np.repeat(first - ends + counts, counts) + np.arange(ends[-1])]
-        right, x, y = self.owner[met], np.repeat(numbers, counts), self.numbers[met]
+        right, x, y = self.owner[met], np.repeat(numbers, counts), self._scaled[met]
         sizes = np.bincount(right, minlength=self.count)
         return sizes, np.bincount(
             right, _standardised(x, right, sizes) * _standardised(y, right, sizes), self.count
@@ -149,18 +156,18 @@ def truth(workplace: Workplace, spark: "SparkSession") -> pl.DataFrame:
     """Join all 2-combinations of columns in full, or a sample of them where they are many, and measure."""
     place = columns(workplace, spark)
 
-    def join_lefts(pairs: pl.DataFrame) -> pl.DataFrame:
+    def join_pairs(pairs: pl.DataFrame) -> pl.DataFrame:
         every = read_columns(place)
         found = []
         for left, right in pairs.iter_rows():
             x, y = every.join(left, right)
-            if x.size >= SMALLEST_JOIN:
+            if x.size >= SMALLEST_SAMPLE:
                 sizes = (x.size, every.size(left), every.size(right))
                 found.append((left, right, *sizes, *correlations_of(x, y)))
         return pl.DataFrame(found, schema=TRUTH, orient="row")
 
     def make(made: Path) -> None:
-        on_spark(spark, chosen_combinations(workplace), join_lefts, TRUTH, made, TASKS)
+        on_spark(spark, chosen_combinations(workplace), join_pairs, TRUTH, made, TASKS)
 
     return workplace.stage("truth", make)
 
@@ -172,27 +179,27 @@ def chosen_combinations(workplace: Workplace) -> pl.DataFrame:
         pairs = np.array(list(combinations(range(count), 2)), dtype=np.int64).reshape(-1, 2)
     else:
         rng = np.random.default_rng([workplace.scale.seed, 0])
-        drawn = rng.integers(0, count, (2 * most, 2))
-        drawn = np.sort(drawn[drawn[:, 0] != drawn[:, 1]], axis=1)
-        pairs = rng.permutation(np.unique(drawn, axis=0))[:most]
+        number = np.sort(rng.choice(comb(count, 2), most, replace=False))
+        right = (
+            np.sqrt(8 * number + 1).astype(np.int64) + 1
+        ) // 2  # pairs are numbered by their right column
+        right -= right * (right - 1) // 2 > number
+        pairs = np.stack([number - right * (right - 1) // 2, right], axis=1)
     return pl.DataFrame({"left": pairs[:, 0], "right": pairs[:, 1]})
 
 
-def lists(workplace: Workplace, spark: "SparkSession") -> pl.DataFrame:
-    """For a random choice of columns as queries, join each with all columns of other tables, in full."""
+def lists(workplace: Workplace, name: str, queries: np.ndarray, spark: "SparkSession") -> pl.DataFrame:
+    """Join some columns each with all columns of other tables, in full, as a stage of this name."""
     place = columns(workplace, spark)
-    known = catalogue(open_index(workplace.index))
-    tables = known["table"].to_numpy()
-    rng = np.random.default_rng([workplace.scale.seed, 1])
-    chosen = rng.permutation(known.height)[: workplace.scale.ranked_queries]
+    tables = catalogue(open_index(workplace.index))["table"].to_numpy()
 
-    def join_queries(queries: pl.DataFrame) -> pl.DataFrame:
+    def join_queries(asking: pl.DataFrame) -> pl.DataFrame:
         every = read_columns(place)
         found = [pl.DataFrame(schema=LISTS)]
         key_counts = np.diff(every.starts)
-        for left in queries["left"]:
+        for left in asking["left"]:
             sizes, pearson = every.correlations_with(left)
-            right = np.flatnonzero((sizes >= SMALLEST_JOIN) & (tables[: every.count] != tables[left]))
+            right = np.flatnonzero((sizes >= SMALLEST_SAMPLE) & (tables[: every.count] != tables[left]))
             rows = {"right": right, "join_size": sizes[right], "right_keys": key_counts[right]}
             mine = pl.DataFrame(rows | {"pearson": pearson[right]})
             mine = mine.with_columns(left=pl.lit(left), left_keys=pl.lit(int(key_counts[left])))
@@ -200,6 +207,6 @@ def lists(workplace: Workplace, spark: "SparkSession") -> pl.DataFrame:
         return pl.concat(found)
 
     def make(made: Path) -> None:
-        on_spark(spark, pl.DataFrame({"left": chosen.astype(np.int64)}), join_queries, LISTS, made, TASKS)
+        on_spark(spark, pl.DataFrame({"left": queries.astype(np.int64)}), join_queries, LISTS, made, TASKS)
 
-    return workplace.stage("lists", make)
+    return workplace.stage(name, make)

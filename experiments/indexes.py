@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from covary.query import Index, open_index
 from covary.segment import TableRecord, build_segment
 from covary.segmentfiles import write_segment
 from covary.sketches import ColumnPair, Counts, Sketch, SketchConfig
-from covary.store import Manifest, building, commit
+from covary.store import MANIFEST, Manifest, building, commit
 
 SKETCHES = {
     "number": pl.Int64,
@@ -61,7 +62,28 @@ def smaller(sketch: Sketch, size: int) -> Sketch:
 def write_sketches(sketches: Sequence[Sketch], folder: Path) -> Index:
     """Write sketches, each as that of a table of its own, as an index."""
     tables = [(TableRecord(sketch.pair.table, ""), [sketch]) for sketch in sketches]
-    return write_index(tables, sketches[0].config, folder)
+    index = write_index(tables, sketches[0].config, folder)
+    if index.sketch_count != len(sketches):
+        raise ValueError(
+            "a sketch without keys has no place in an index: those after it would change numbers"
+        )
+    return index
+
+
+def is_index(folder: Path) -> bool:
+    """Whether a whole index is there, not one whose writing was cut short."""
+    return (folder / MANIFEST).exists()
+
+
+@lru_cache(maxsize=1)
+def read_index(folder: Path) -> Index:
+    """Open an index once in a process, without checking it again."""
+    return Index.open(folder, check=False)
+
+
+def bytes_of(folder: Path) -> int:
+    """Add up the sizes of all files in a folder."""
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 
 
 def write_index(

@@ -8,7 +8,7 @@ import polars as pl
 
 from covary.query import open_index
 from experiments.artefact import Artefact, Measured, panels
-from experiments.indexes import write_sketches
+from experiments.indexes import bytes_of, write_sketches
 from experiments.workplace import Workplace, write
 from experiments.writing import table
 
@@ -28,7 +28,7 @@ def index_sizes(workplace: Workplace) -> pl.DataFrame:
             sketches = [index.sketch_at(int(number)) for number in chosen]
             with TemporaryDirectory() as folder:
                 write_sketches(sketches, Path(folder, "index"))
-                weight = sum(file.stat().st_size for file in Path(folder).rglob("*") if file.is_file())
+                weight = bytes_of(Path(folder))
             rows.append((len(sketches), sum(sketch.size for sketch in sketches), weight))
         write(pl.DataFrame(rows, schema=INDEX_SIZES, orient="row"), place)
 

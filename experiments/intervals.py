@@ -25,7 +25,7 @@ def intervals(collections: list[Measured]) -> Artefact:
             )
     text = (
         f"Joins not seen whole, on {LEAST} shared keys or more: how often the interval at 95 % holds the"
-        " truth, and its mean length. Over populations of known shape: [coverage.md](coverage.md).\n\n"
+        " truth, and its mean length. Over populations of known shape: docs/coverage.md.\n\n"
     )
     heading = ("collection", "k", "joins", *INTERVALS)
     return Artefact("Intervals", text + table(heading, rows), "The paper reports no coverage.")

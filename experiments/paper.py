@@ -4,41 +4,49 @@ import shlex
 import shutil
 import sys
 import time
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from covary.query import open_index
 from covary.sparksession import session
 from experiments import folders, sbn
-from experiments.answers import answers
+from experiments.answers import answers, split
 from experiments.artefact import Measured
 from experiments.estimates import estimates
+from experiments.example import write_example
 from experiments.indexsize import index_sizes
 from experiments.rankings import rankings
 from experiments.report import FIGURES, write_report
 from experiments.timings import timings
-from experiments.workplace import FULL, SMOKE, Workplace
+from experiments.workplace import FULL, SMOKE, Scale, Workplace
 from experiments.writing import between_marks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SYNTHETIC = "sbn"
+RESULTS = Path("results")
 PAGE = Path(__file__).parents[1] / "docs" / "experiments.md"
 
 
-def main(collections: list[str], into: Path, smoke: bool, seed: int, write: bool) -> None:
+def main(collections: list[str], into: Path | None, smoke: bool, seed: int, write: bool) -> None:
     """Run every stage that is not done yet, and write the report, also into the docs if told so."""
     started = time.monotonic()
     scale = replace(SMOKE if smoke else FULL, seed=seed)
+    into = into or (RESULTS / "smoke" if smoke else RESULTS)
+    if smoke and not collections:
+        collections = [SYNTHETIC, str(write_example(into / "tables" / "example"))]
     workplaces = [_workplace(name, into, scale) for name in collections or [SYNTHETIC]]
+    _require_different_names(workplaces)
+    for workplace in workplaces:
+        workplace.open()
     with session(None, None, None) as spark:
-        measured = [measure(workplace.open(), spark) for workplace in workplaces]
-    command = shlex.join(
-        ["./run", "experiments", *(Path(name).name for name in collections), *_switches(smoke, seed)]
-    )
-    text = write_report(measured, into, command)
+        measured = [measure(workplace, spark) for workplace in workplaces]
+    text = write_report(measured, into, shlex.join(["./run", "experiments", *sys.argv[1:]]))
     if write:
         between_marks(PAGE, "report", text)
         shutil.copytree(into / FIGURES, PAGE.parent / FIGURES, dirs_exist_ok=True)
@@ -46,17 +54,22 @@ def main(collections: list[str], into: Path, smoke: bool, seed: int, write: bool
     print(f"{into / 'report.html'} and {into / 'report.md'}, after {minutes:.1f} minutes")
 
 
-def _switches(smoke: bool, seed: int) -> list[str]:
-    return (["--smoke"] if smoke else []) + (["--seed", str(seed)] if seed != FULL.seed else [])
-
-
-def _workplace(name: str, into: Path, scale: object) -> Workplace:
-    tables = None if name == SYNTHETIC else Path(name).absolute()
+def _workplace(name: str, into: Path, scale: Scale) -> Workplace:
+    tables = None if name == SYNTHETIC else Path(name).resolve()
     if tables and not tables.is_dir():
         sys.exit(
             f"{name} is no folder of tables; name folders, or {SYNTHETIC} for the paper's synthetic tables"
         )
-    return Workplace(tables.name if tables else name, into / (tables.name if tables else name), scale, tables)
+    called = tables.name if tables else name
+    if not called or set(called) & set("*?[]{}"):
+        sys.exit(f"{name}: a folder without a name, or with one of *?[]{{}} in it, can't be a collection")
+    return Workplace(called, into / called, scale, tables)
+
+
+def _require_different_names(workplaces: list[Workplace]) -> None:
+    for name, times in Counter([FIGURES, *(each.name for each in workplaces)]).items():
+        if times > 1:
+            sys.exit(f"two collections are called {name}, or one as the folder of figures: rename one")
 
 
 def measure(workplace: Workplace, spark: "SparkSession") -> Measured:
@@ -68,8 +81,11 @@ def measure(workplace: Workplace, spark: "SparkSession") -> Measured:
     ranked = answered = columns = None
     if workplace.tables:
         columns = folders.columns(workplace, spark)
-        ranked = rankings(workplace, folders.lists(workplace, spark), spark)
         tables = folders.catalogue(open_index(workplace.index))["table"].to_numpy()
-        answered = answers(workplace, columns, tables)
+        chosen = np.random.default_rng([workplace.scale.seed, 1]).permutation(tables.size)
+        queries = chosen[: workplace.scale.ranked_queries]
+        ranked = rankings(workplace, folders.lists(workplace, "lists", queries, spark), spark)
+        asking, _ = split(workplace, tables.size)
+        answered = answers(workplace, folders.lists(workplace, "answers-truth", asking, spark), tables)
     timed = timings(workplace, truth, columns)
     return Measured(workplace, truth, found, ranked, timed, answered, index_sizes(workplace))

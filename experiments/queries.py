@@ -10,8 +10,8 @@ LIMITS = (1, 10, 100, 200)  # milliseconds
 
 
 def queries(collections: list[Measured]) -> Artefact:
-    real = [collection for collection in collections if collection.answers is not None]
-    picture, places = panels(1, len(real))
+    real = [c for c in collections if c.answers is not None and not c.answers.is_empty()]
+    picture, places = panels(1, max(1, len(real)))
     rows = []
     for collection in real:
         panel = places.pop(0)

@@ -1,17 +1,16 @@
 """How well each ranker orders the columns that join with a query, query by query."""
 
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
+from covary.correlation import SMALLEST_SAMPLE
 from covary.listing import candidate_list
 from covary.query import Index, open_index
 from covary.ranking import RANKERS
-from experiments.folders import SMALLEST_JOIN
-from experiments.indexes import smaller, write_sketches
+from experiments.indexes import is_index, read_index, smaller, write_sketches
 from experiments.metrics import EXACT, METRICS, metrics_of
 from experiments.workplace import Workplace, on_spark
 
@@ -20,32 +19,30 @@ if TYPE_CHECKING:
 
 SIZE = 256
 TASKS = 64
-RANKINGS = {"left": pl.Int64, "ranker": pl.String} | dict.fromkeys(METRICS, pl.Float64)
+LENGTHS = {"joinable": pl.Int64, "listed": pl.Int64}  # columns that join in full, and of these in the list
+RANKINGS = {"left": pl.Int64, "ranker": pl.String} | LENGTHS | dict.fromkeys(METRICS, pl.Float64)
 
 
 def index_of(workplace: Workplace, size: int) -> Path:
     """Return the same index with smaller sketches, making it if it is not there."""
     place = workplace.folder / f"index-{size}"
-    if not place.exists():
+    if not is_index(place):
         whole = open_index(workplace.index)
         sketches = [smaller(whole.sketch_at(number), size) for number in range(whole.sketch_count)]
         write_sketches(sketches, place)
     return place
 
 
-@lru_cache(maxsize=1)
-def _index(place: Path) -> Index:
-    return Index.open(place, check=False)
-
-
 def rankings(workplace: Workplace, lists: pl.DataFrame, spark: "SparkSession") -> pl.DataFrame:
     """Rank the list of every query by every ranker, and compare with the truth."""
-    place = index_of(workplace, SIZE)
+    place, seed = index_of(workplace, SIZE), workplace.scale.seed
     items = lists.group_by("left").agg("right", "join_size", "left_keys", "pearson")
 
     def rank_queries(queries: pl.DataFrame) -> pl.DataFrame:
-        index = _index(place)
-        found = [row for query in queries.iter_rows(named=True) for row in _metrics_of_query(index, query)]
+        index = read_index(place)
+        found = [
+            row for query in queries.iter_rows(named=True) for row in _metrics_of_query(index, query, seed)
+        ]
         return pl.DataFrame(found, schema=RANKINGS, orient="row")
 
     def make(made: Path) -> None:
@@ -54,22 +51,31 @@ def rankings(workplace: Workplace, lists: pl.DataFrame, spark: "SparkSession") -
     return workplace.stage("rankings", make)
 
 
-def _metrics_of_query(index: Index, query: dict) -> list[tuple[object, ...]]:
+def _metrics_of_query(index: Index, query: dict, seed: int) -> list[tuple[object, ...]]:
     right = np.array(query["right"])
     order = np.argsort(right)
     right = right[order]
     pearson, shared = np.array(query["pearson"])[order], np.array(query["join_size"])[order]
     sketch = index.sketch_at(query["left"])
     scored = index.score(sketch)
-    scored = scored.only((scored.sample_sizes >= SMALLEST_JOIN) & np.isin(scored.sketches, right))
+    scored = scored.only((scored.sample_sizes >= SMALLEST_SAMPLE) & np.isin(scored.sketches, right))
     if scored.sketches.size < 2:
         return []
     places = np.searchsorted(right, scored.sketches)
     truth = np.abs(np.nan_to_num(pearson[places]))
-    given = candidate_list(index, sketch, scored, 0, lambda done, total: None)
+    # Each query draws anew: else the columns of one table, with the same list, would share one random order.
+    own_seed = seed * 10**6 + query["left"]
+    given = candidate_list(index, sketch, scored, own_seed, lambda done, total: None)
     scores = {name: rank(given) for name, rank in RANKERS.items()}
-    scores[EXACT] = shared[places] / query["left_keys"][0]
+    containment = shared[places] / query["left_keys"][0]
+    scores[EXACT] = np.where(np.isnan(scored.correlations), np.nan, containment)
     return [
-        (query["left"], name, *metrics_of(truth, of_ranker, scored.sketches))
+        (
+            query["left"],
+            name,
+            right.size,
+            scored.sketches.size,
+            *metrics_of(truth, of_ranker, scored.sketches),
+        )
         for name, of_ranker in scores.items()
     ]

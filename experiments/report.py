@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+from covary.correlation import SMALLEST_SAMPLE
 from experiments.artefact import Artefact, Measured, save
 from experiments.figure3 import figure3
 from experiments.figure4 import figure4
@@ -19,7 +20,6 @@ from experiments.writing import table
 
 FIGURES = "figures"
 OF_EVERY: tuple[Callable[[list[Measured]], Artefact], ...] = (figure3, figure4, table2, intervals, index_size)
-OF_REAL: tuple[Callable[[list[Measured]], Artefact], ...] = (table1, figure5, queries)
 IN_ORDER = (figure3, figure4, table1, figure5, table2, queries, intervals, index_size)
 STYLE = """body{font:15px/1.5 system-ui,sans-serif;max-width:72rem;margin:2rem auto;padding:0 1rem}
 table{border-collapse:collapse;font-size:13px;margin:1rem 0}
@@ -49,7 +49,14 @@ def _introduction(collections: list[Measured], command: str) -> str:
         for c in collections
     ]
     heading = ("collection", "⟨key, number⟩ columns", "joins measured in full", "estimates from sketches")
-    return f"Made by `{command}` on {os.cpu_count()} cores.\n\n{table(heading, rows)}"
+    scale = collections[0].workplace.scale
+    said = (
+        f"Made by `{command}` on {os.cpu_count()} cores, seed {scale.seed}. Of a real collection all pairs of"
+        f" columns are joined in full, or {scale.combinations:,} of them chosen at random, and kept when they"
+        f" share at least {SMALLEST_SAMPLE} keys; {scale.ranked_queries:,} columns chosen at random are"
+        f" ranked for, and {scale.timed_queries:,} ask when answers are timed."
+    )
+    return f"{said}\n\n{table(heading, rows)}"
 
 
 def _section(artefact: Artefact, name: str, into: Path) -> str:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from covary.kernel import finish, sketch_rows
 from covary.sketches import Sketch, SketchConfig
 from experiments.exact import TRUTH, correlations_of
-from experiments.indexes import SKETCHES, sketch_row, sketches_from, write_sketches
+from experiments.indexes import SKETCHES, is_index, sketch_row, sketches_from, write_sketches
 from experiments.workplace import Scale, Workplace, on_spark
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def table_pair(number: int, scale: Scale) -> TablePair:
     x, noise = rng.normal(size=(2, rows))
     left = pl.DataFrame({"key": _random_keys(rows, rng), "number": x})
     y = pl.DataFrame({"key": left["key"], "number": r * x + np.sqrt(1 - r * r) * noise})
-    kept = rng.choice(rows, round(rows * c), replace=False)
+    kept = rng.choice(rows, max(1, round(rows * c)), replace=False)  # a table without rows is none
     return TablePair(left, y[kept])
 
 
@@ -67,7 +67,7 @@ def sketch_all(workplace: Workplace, spark: "SparkSession") -> None:
         on_spark(spark, _numbers(workplace), sketch_pairs, SKETCHES, place, TASKS)
 
     rows = workplace.stage("sketches", make)
-    if not workplace.index.exists():
+    if not is_index(workplace.index):
         write_sketches(list(sketches_from(rows, config)), workplace.index)
 
 

@@ -13,12 +13,14 @@ ROWS = ("mean", "std. dev.", *(f"{share:g} %" for share in PERCENTILES))
 def table2(collections: list[Measured]) -> Artefact:
     parts = []
     for collection in collections:
+        if collection.timings.is_empty():
+            continue
         columns = [_column(collection.timings[name].to_numpy()) for name in (*TIMED, *BY_INDEX)]
         rows = [(name, *(f"{column[place]:.3f}" for column in columns)) for place, name in enumerate(ROWS)]
         heading = f"**{collection.name}**, {collection.timings.height} joins, milliseconds"
         parts.append(f"{heading}\n\n{table(('', *TIMED, *BY_INDEX), rows)}")
     text = (
-        "All rows: Polars joins columns that were averaged by key before, in memory. Sketches: of 1,024 keys,"
+        "All rows: Polars, in memory, columns that were averaged by key before. Sketches: of 1,024 keys,"
         " in memory; the set statistics that every joined sample carries are part of its time. *index*: what"
         " a column costs a query, which joins and scores all that share a key at once.\n\n"
     )

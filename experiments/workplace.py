@@ -1,11 +1,13 @@
 """Where the paper's experiments keep what they find: one folder for a collection, one Parquet for a stage.
 
-A stage whose result is there is not repeated, so each can be run alone: remove a file to have it made again.
+A stage whose result is there is not repeated, so each can be run alone: remove a folder, and those of stages
+that build on it, to have it made again.
 """
 
 import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,14 +57,25 @@ class Workplace:
         """Make the folder; refuse one that was made for other settings."""
         self.folder.mkdir(parents=True, exist_ok=True)
         settings = self.folder / "settings.json"
-        mine = json.dumps(asdict(self.scale) | {"tables": str(self.tables)}, indent=1)
+        mine = json.dumps(asdict(self.scale) | {"tables": self._fingerprint()}, indent=1)
         if not settings.exists():
             settings.write_text(mine, encoding="utf-8")
         if settings.read_text(encoding="utf-8") != mine:
             raise SystemExit(
-                f"{self.folder} was made with other settings: choose another --into, or remove it"
+                f"{self.folder} was made with other settings or tables: choose another --into, or remove it"
             )
         return self
+
+    def _fingerprint(self) -> str | None:
+        """Tell whether the tables are still those that were measured: by their names, sizes and times."""
+        if self.tables is None:
+            return None
+        files = sorted(file for file in self.tables.rglob("*") if file.is_file())
+        known = [
+            (str(file.relative_to(self.tables)), file.stat().st_size, file.stat().st_mtime_ns)
+            for file in files
+        ]
+        return sha256(repr(known).encode()).hexdigest()[:16]
 
     @property
     def index(self) -> Path:

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,35 +12,22 @@ import pytest
 from scipy import stats
 
 from covary.frames import sketch
-from experiments.folders import Columns
+from covary.ranking import RANKERS
+from experiments.folders import Columns, chosen_combinations
 from experiments.indexes import smaller
 from experiments.metrics import average_precision, gain, metrics_of
 from experiments.sbn import table_pair
 from experiments.table1 import PUBLISHED as RANKING_OF_THE_PAPER
-from experiments.workplace import SMOKE
+from experiments.workplace import SMOKE, Workplace
 
 ROOT = Path(__file__).parents[2]
 SECTIONS = (
     "Figure 3", "Figure 4", "Table 1", "Figure 5", "Table 2", "Query evaluation", "Intervals", "Index size",
 )  # fmt: skip
-STAGES = ("columns", "truth", "estimates", "lists", "rankings", "answers", "timings", "index-sizes")
-
-
-@pytest.fixture(scope="module")
-def collection(tmp_path_factory):
-    """Seven tables over 3,000 days, of which each holds some, several rows a day in one."""
-    folder = tmp_path_factory.mktemp("collections") / "days"
-    folder.mkdir()
-    rng = np.random.default_rng(11)
-    days = pd.date_range("2015-01-01", periods=3000).strftime("%Y-%m-%d").to_numpy()
-    mood = rng.normal(size=3000)
-    for number in range(7):
-        held = np.sort(rng.choice(3000, rng.integers(200, 3000), replace=False))
-        held = np.repeat(held, 3) if number == 6 else held
-        shared = mood[held] * number / 6 + rng.normal(size=held.size)
-        columns = {"day": days[held], "a": shared, "b": rng.exponential(size=held.size)}
-        pd.DataFrame(columns).to_csv(folder / f"table{number}.csv", index=False)
-    return folder
+STAGES = (
+    "columns", "truth", "estimates", "lists", "rankings", "answers-truth", "answers", "timings",
+    "index-sizes",
+)  # fmt: skip
 
 
 def run(*arguments):
@@ -48,11 +36,16 @@ def run(*arguments):
 
 
 @pytest.fixture(scope="module")
-def results(collection, tmp_path_factory):
+def results(tmp_path_factory):
     into = tmp_path_factory.mktemp("results")
-    done = run("sbn", collection, "--smoke", "--into", into)
+    done = run("--smoke", "--into", into)
     assert done.returncode == 0, done.stderr
     return into
+
+
+@pytest.fixture(scope="module")
+def collection(results):
+    return results / "tables" / "example"
 
 
 def test_one_command_makes_the_whole_report(results):
@@ -70,21 +63,80 @@ def test_one_command_makes_the_whole_report(results):
 
 def test_every_stage_is_kept_as_parquet_and_not_repeated(results, collection):
     for stage in STAGES:
-        assert list((results / "days" / stage).glob("*.parquet"))
+        assert list((results / "example" / stage).glob("*.parquet"))
     assert not list(results.rglob("*.unfinished"))
-    again = run("sbn", collection, "--smoke", "--into", results)
+    again = run("--smoke", "--into", results)
     assert again.returncode == 0
     assert len(again.stdout.splitlines()) == 1  # the report, and no stage
-    other = run("sbn", collection, "--smoke", "--seed", 2, "--into", results)
+    other = run("--smoke", "--seed", 2, "--into", results)
     assert other.returncode != 0
     assert "other settings" in other.stderr
-    missing = run("nowhere", "--into", results)
-    assert "nowhere is no folder of tables" in missing.stderr
+
+
+@pytest.mark.parametrize(
+    ("collections", "said"),
+    [
+        (["nowhere"], "nowhere is no folder of tables"),
+        (["sbn", "sbn"], "two collections are called sbn"),
+        (["{empty}"], "no tables in"),
+    ],
+)
+def test_collections_that_cannot_be_measured_are_refused_in_a_line(tmp_path, collections, said):
+    (tmp_path / "empty").mkdir()
+    named = [name.format(empty=tmp_path / "empty") for name in collections]
+    done = run(*named, "--smoke", "--into", tmp_path / "results")
+    assert done.returncode != 0
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_sample_of_combinations_is_as_large_as_asked_for_and_has_no_pair_twice(results):
+    whole = Workplace("example", results / "example", SMOKE, results / "tables" / "example")
+    few = replace(whole, scale=replace(SMOKE, combinations=60))
+    assert chosen_combinations(whole).height == 91
+    chosen = chosen_combinations(few)
+    assert chosen.unique().height == chosen.height == 60
+    assert (chosen["left"] < chosen["right"]).all()
+    assert (chosen["left"].min(), chosen["right"].max()) >= (0, 12)
+    assert set(chosen.iter_rows()) <= set(chosen_combinations(whole).iter_rows())
+
+
+def test_lists_hold_every_column_of_other_tables(results):
+    lists = pl.read_parquet(results / "example" / "lists" / "*.parquet")
+    for (left,), rows in lists.group_by("left"):
+        own = {left, left + 1 if left % 2 == 0 else left - 1}
+        assert set(rows["right"]) == set(range(14)) - own
+    rankings = pl.read_parquet(results / "example" / "rankings" / "*.parquet")
+    assert set(rankings["ranker"]) == {*RANKERS, "jc-exact"}
+    assert (rankings["listed"] <= rankings["joinable"]).all()
+    best = rankings.filter(ranker="finite-population")["nDCG@10"].mean()
+    assert best > 0.9 > rankings.filter(ranker="random")["nDCG@10"].mean()
+    answers = pl.read_parquet(results / "example" / "answers" / "*.parquet")
+    assert answers["recall"].mean() > 0.9
+
+
+def test_numbers_of_any_size_have_a_true_correlation(tmp_path):
+    rows = pl.DataFrame(
+        {
+            "column": [0] * 4 + [1] * 4 + [2] * 4,
+            "hash": [1, 2, 3, 4] * 3,
+            "number": [1e300, 2e300, 4e300, 3e300, 1e-200, 2e-200, 3e-200, 4e-200, 5.0, 5.0, 5.0, 5.0],
+        }
+    )
+    rows.write_parquet(tmp_path / "rows.parquet")
+    _, correlations = Columns(tmp_path).correlations_with(0)
+    assert correlations[:2] == pytest.approx([1.0, 0.8])
+    assert np.isnan(correlations[2])
+
+
+def test_no_synthetic_table_is_without_rows():
+    tiny = replace(SMOKE, sbn_rows=3)
+    assert min(table_pair(number, tiny).right.height for number in range(300)) == 1
 
 
 def test_the_truth_of_a_folder_is_that_of_pandas_and_scipy(results, collection):
-    truth = pl.read_parquet(results / "days" / "truth" / "*.parquet")
-    keys = pl.read_parquet(results / "days" / "columns" / "*.parquet")
+    truth = pl.read_parquet(results / "example" / "truth" / "*.parquet")
+    keys = pl.read_parquet(results / "example" / "columns" / "*.parquet")
     assert truth.height == 91  # all pairs of 14 columns
     means = {}
     for path in sorted(collection.iterdir()):
@@ -100,7 +152,7 @@ def test_the_truth_of_a_folder_is_that_of_pandas_and_scipy(results, collection):
 
 
 def test_all_joins_of_a_column_at_once_are_those_one_by_one(results):
-    columns = Columns(results / "days" / "columns")
+    columns = Columns(results / "example" / "columns")
     for left in (0, 5, 13):
         sizes, correlations = columns.correlations_with(left)
         for right in range(columns.count):
@@ -110,8 +162,8 @@ def test_all_joins_of_a_column_at_once_are_those_one_by_one(results):
 
 
 def test_estimates_of_joins_seen_whole_are_the_truth(results):
-    truth = pl.read_parquet(results / "days" / "truth" / "*.parquet")
-    found = pl.read_parquet(results / "days" / "estimates" / "*.parquet")
+    truth = pl.read_parquet(results / "example" / "truth" / "*.parquet")
+    found = pl.read_parquet(results / "example" / "estimates" / "*.parquet")
     both = found.join(truth, on=["left", "right"], suffix=" true")
     whole = both.filter("exact")
     assert 0 < whole.height < both.height

@@ -93,7 +93,10 @@ def test_values_that_are_not_finite_give_no_correlation(measure):
 def test_a_column_of_mostly_one_value_has_no_qn_and_a_reason():
     mostly_zero = np.where(np.arange(80) < 50, 0.0, X)
     assert np.isnan(measured("qn", mostly_zero, Y))
-    assert why_undefined(mostly_zero, Y, "qn") == "too many values of a column are equal for qn"
+    assert (
+        why_undefined(mostly_zero, Y, "qn")
+        == "too many values of a column are equal for qn, beside its largest"
+    )
 
 
 def test_an_unknown_measure_is_refused_with_the_choices():
