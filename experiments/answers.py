@@ -8,7 +8,7 @@ import polars as pl
 
 from covary.query import Index, Settings, open_index
 from covary.sketches import Sketch
-from experiments.indexes import write_sketches
+from experiments.indexes import is_index, write_sketches
 from experiments.workplace import Workplace, write
 
 TOP, LEAST, RETRIEVED = 10, 10, 100
@@ -32,9 +32,10 @@ def answers(workplace: Workplace, truth: pl.DataFrame, tables: np.ndarray) -> pl
 
     def make(place: Path) -> None:
         whole = open_index(workplace.index)
-        index = write_sketches(
-            [whole.sketch_at(int(each)) for each in corpus], workplace.folder / "index-of-half"
-        )
+        half = workplace.folder / "index-of-half"
+        if not is_index(half):
+            write_sketches([whole.sketch_at(int(each)) for each in corpus], half)
+        index = open_index(half)
         for left in asking[:WARM_UP]:
             _ask(index, whole.sketch_at(int(left)), np.empty(0, dtype=np.int64), None, true[corpus])
         found = []

@@ -109,8 +109,9 @@ def test_lists_hold_every_column_of_other_tables(results):
     rankings = pl.read_parquet(results / "example" / "rankings" / "*.parquet")
     assert set(rankings["ranker"]) == {*RANKERS, "jc-exact"}
     assert (rankings["listed"] <= rankings["joinable"]).all()
-    best = rankings.filter(ranker="finite-population")["nDCG@10"].mean()
-    assert best > 0.9 > rankings.filter(ranker="random")["nDCG@10"].mean()
+    means = {name: rows["nDCG@10"].mean() for (name,), rows in rankings.group_by("ranker")}
+    assert means["finite-population"] > means["random"] + 0.1
+    assert means["finite-population"] > means["jc-exact"] + 0.1
     answers = pl.read_parquet(results / "example" / "answers" / "*.parquet")
     assert answers["recall"].mean() > 0.9
 
