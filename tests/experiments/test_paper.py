@@ -208,6 +208,7 @@ def test_the_metrics_of_an_order():
     best = np.array([0.9, 0.5, 0.1])
     assert gain(best, 2) == 1
     assert gain(best[::-1], 1) == pytest.approx(0.1 / 0.9)
+    assert gain(best[::-1], 2) == pytest.approx((0.1 + 0.5 / np.log2(3)) / (0.9 + 0.5 / np.log2(3)))
     assert np.isnan(gain(np.zeros(3), 2))
     ties = metrics_of(np.array([0.1, 0.9]), np.array([1.0, 1.0]), np.array([2, 1]))
     assert ties[0] == 1
