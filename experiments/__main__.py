@@ -40,7 +40,11 @@ PAGES = {"coverage": _coverage, "chance": _chance, "ranking": _ranking, "picture
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="./run experiments", description=DESCRIPTION)
-    parser.add_argument("collection", nargs="*", help="sbn, or a folder of tables; sbn when none is named")
+    parser.add_argument(
+        "collection",
+        nargs="*",
+        help="sbn, or a folder of tables; sbn when none is named, with --smoke also a small example",
+    )
     parser.add_argument("--into", type=Path, help="where results go (results; with --smoke, results/smoke)")
     parser.add_argument("--smoke", action="store_true", help="tiny inputs: all of it in two minutes")
     parser.add_argument("--seed", type=int, default=1, help="of everything random (1)")

@@ -35,7 +35,11 @@ def sketch_all(workplace: Workplace, spark: "SparkSession") -> None:
     """Index the folder as anyone would."""
     if not is_index(workplace.index):
         print(f"{workplace.name}: index", flush=True)
-        build_index(str(workplace.tables), workplace.index, spark)
+        index = build_index(str(workplace.tables), workplace.index, spark)
+        for path, problem in index.tables.filter(pl.col("problem").is_not_null())[
+            "path", "problem"
+        ].iter_rows():
+            print(f"{workplace.name}: left out {path}: {problem}", flush=True)
 
 
 def catalogue(index: Index) -> pl.DataFrame:
@@ -92,14 +96,15 @@ def _require_one_text_a_hash(spark: "SparkSession", place: Path) -> None:
 class Columns:
     """All columns of a collection in full, by number, keys as hashes in ascending order."""
 
-    def __init__(self, place: Path) -> None:
+    def __init__(self, place: Path, count: int) -> None:
         rows = pl.read_parquet(place / "*.parquet", columns=["column", "hash", "number"]).sort(
             "column", "hash"
         )
         self.owner, self.keys, self.numbers = (rows[name].to_numpy() for name in rows.columns)
-        self.count = int(self.owner.max()) + 1
+        self.count = count
         self.starts = np.searchsorted(self.owner, np.arange(self.count + 1))
-        largest = np.maximum.reduceat(np.abs(self.numbers), self.starts[:-1])
+        largest = np.zeros(count)
+        np.maximum.at(largest, self.owner, np.abs(self.numbers))
         self._scaled = np.ldexp(
             self.numbers, -np.frexp(largest)[1][self.owner]
         )  # so that no square overflows
@@ -125,6 +130,8 @@ class Columns:
         """Join a column with all others at once: the size of each join, and its Pearson correlation."""
         keys, _ = self.of(left)
         numbers = self._scaled[self.starts[left] : self.starts[left + 1]]
+        if not keys.size:
+            return np.zeros(self.count, dtype=np.int64), np.full(self.count, np.nan)
         first = np.searchsorted(self._keys_in_order, keys)
         counts = np.searchsorted(self._keys_in_order, keys, side="right") - first
         ends = np.cumsum(counts)
@@ -147,17 +154,17 @@ def _standardised(values: np.ndarray, group: np.ndarray, sizes: np.ndarray) -> n
 
 
 @lru_cache(maxsize=1)
-def read_columns(place: Path) -> Columns:
+def read_columns(place: Path, count: int) -> Columns:
     """Read the columns once in a process."""
-    return Columns(place)
+    return Columns(place, count)
 
 
 def truth(workplace: Workplace, spark: "SparkSession") -> pl.DataFrame:
     """Join all 2-combinations of columns in full, or a sample of them where they are many, and measure."""
-    place = columns(workplace, spark)
+    place, count = columns(workplace, spark), open_index(workplace.index).sketch_count
 
     def join_pairs(pairs: pl.DataFrame) -> pl.DataFrame:
-        every = read_columns(place)
+        every = read_columns(place, count)
         found = []
         for left, right in pairs.iter_rows():
             x, y = every.join(left, right)
@@ -194,7 +201,7 @@ def lists(workplace: Workplace, name: str, queries: np.ndarray, spark: "SparkSes
     tables = catalogue(open_index(workplace.index))["table"].to_numpy()
 
     def join_queries(asking: pl.DataFrame) -> pl.DataFrame:
-        every = read_columns(place)
+        every = read_columns(place, tables.size)
         found = [pl.DataFrame(schema=LISTS)]
         key_counts = np.diff(every.starts)
         for left in asking["left"]:

@@ -29,7 +29,7 @@ def intervals(collections: list[Measured]) -> Artefact:
         " truth, and its mean length.\n\n"
     )
     heading = ("collection", "k", "joins", *INTERVALS)
-    grid = "Over populations of known shape, which docs/coverage.md has cell by cell."
+    grid = "From docs/coverage.md (`./run experiments --page coverage`), over populations of known shape."
     text += f"{table(heading, rows)}\n\n{grid} {part_of(GRID, 'summary')}"
     return Artefact("Intervals", text, "The paper reports no coverage.")
 

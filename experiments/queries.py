@@ -22,7 +22,16 @@ def queries(collections: list[Measured]) -> Artefact:
             shares = [f"{(times <= limit).mean():.1%}" for limit in LIMITS]
             recall = mine.filter(pl.col("recall").is_not_nan())["recall"].mean()
             spread = f"{times.median():.2f} / {times.quantile(0.99):.2f}"
-            rows.append((collection.name, mode, mine.height, *shares, spread, f"{recall or 0.0:.1%}"))
+            rows.append(
+                (
+                    collection.name,
+                    mode,
+                    mine.height,
+                    *shares,
+                    spread,
+                    "–" if recall is None else f"{recall:.1%}",
+                )
+            )
         panel.set(xscale="log", xlabel="ms", ylabel="share of queries", title=collection.name)
         panel.legend(fontsize=7)
     heading = (

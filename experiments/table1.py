@@ -20,7 +20,9 @@ def table1(collections: list[Measured]) -> Artefact:
         queries = of_ranker[EXACT].height
         rows = [
             (name, *(_cell(found[metric], of_ranker[EXACT][metric]) for metric in METRICS))
-            for name, found in sorted(of_ranker.items(), key=lambda each: -_mean(each[1][METRICS[0]]))
+            for name, found in sorted(
+                of_ranker.items(), key=lambda each: -sum(_mean(each[1][metric]) for metric in METRICS)
+            )
         ]
         first = of_ranker[EXACT]
         share = first["listed"].sum() / first["joinable"].sum()
@@ -49,7 +51,7 @@ def _cell(scores: pl.Series, baseline: pl.Series) -> str:
     drawn = np.random.default_rng(SEED).integers(0, known.size, (RESAMPLES, known.size))
     low, high = np.percentile(known[drawn].mean(axis=1), (2.5, 97.5))
     better = known.mean() / max(_mean(baseline), 1e-9) - 1
-    return f"{known.mean():.3f} [{low:.3f}, {high:.3f}] {better:+.0%}"
+    return f"{known.mean():.3f} [{low:.3f}, {high:.3f}] {round(better, 2) + 0.0:+.0%}"
 
 
 # Table 1 of the paper (New York's tables of 2019): score, improvement over jc.

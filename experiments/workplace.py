@@ -58,7 +58,7 @@ class Workplace:
         self.folder.mkdir(parents=True, exist_ok=True)
         settings = self.folder / "settings.json"
         mine = json.dumps(asdict(self.scale) | {"tables": self._fingerprint()}, indent=1)
-        if not settings.exists():
+        if all(each == settings for each in self.folder.iterdir()):  # nothing was measured yet
             settings.write_text(mine, encoding="utf-8")
         if settings.read_text(encoding="utf-8") != mine:
             raise SystemExit(

@@ -125,7 +125,7 @@ def test_numbers_of_any_size_have_a_true_correlation(tmp_path):
         }
     )
     rows.write_parquet(tmp_path / "rows.parquet")
-    _, correlations = Columns(tmp_path).correlations_with(0)
+    _, correlations = Columns(tmp_path, 3).correlations_with(0)
     assert correlations[:2] == pytest.approx([1.0, 0.8])
     assert np.isnan(correlations[2])
 
@@ -153,10 +153,14 @@ def test_the_truth_of_a_folder_is_that_of_pandas_and_scipy(results, collection):
 
 
 def test_all_joins_of_a_column_at_once_are_those_one_by_one(results):
-    columns = Columns(results / "example" / "columns")
+    columns = Columns(results / "example" / "columns", 15)
+    sizes, correlations = columns.correlations_with(14)  # which has no rows, as a table in a zip of several
+    assert not sizes.any()
+    assert np.isnan(correlations).all()
     for left in (0, 5, 13):
         sizes, correlations = columns.correlations_with(left)
-        for right in range(columns.count):
+        assert sizes[14] == 0
+        for right in range(14):
             x, y = columns.join(left, right)
             assert sizes[right] == x.size
             assert correlations[right] == pytest.approx(stats.pearsonr(x, y).statistic, abs=1e-9)
