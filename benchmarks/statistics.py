@@ -61,10 +61,10 @@ def _against_a_loop(
 
 
 def _intervals(index: covary.Index, query: Sketch) -> list[Result]:
-    every = np.arange(index.sketch_count)
-    sizes = np.full(every.size, 20.0 * SIZE)
+    joined = index.score(query)
+    sizes = np.full(joined.sketches.size, 20.0 * SIZE)
     both, alone = best_in_turns(
-        lambda: influence_ends(index.moments(query, "pearson", every), sizes, 0.95),
+        lambda: influence_ends(index.moments([query], "pearson", joined), sizes, 0.95),
         lambda: index.score(query),
         rounds=15,
     )

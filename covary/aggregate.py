@@ -18,6 +18,7 @@ LIMB_BITS = 30
 LIMB = "limb:"
 FAR_EXPONENT = 900  # beyond this a power of two may leave a double's range
 FAR_SCALE = 100
+NO_ROW = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +102,8 @@ def _fold_ordered(
 
 
 def concatenate(parts: Sequence[States]) -> States:
-    """Put the states of several parts of one column one after the other."""
-    return {name: np.concatenate(arrays) for name, arrays in _aligned(parts)}
+    """Put the states of several sets of keys one after the other."""
+    return {name: np.concatenate(arrays, axis=-1) for name, arrays in _aligned(parts)}
 
 
 def stack(columns: Sequence[States]) -> States:
@@ -113,23 +114,26 @@ def stack(columns: Sequence[States]) -> States:
 def _aligned(parts: Sequence[States]) -> Iterator[tuple[str, list[npt.NDArray[Any]]]]:
     for name in sorted(set().union(*parts)):
         # A limb that a part never needed is zero there.
-        yield name, [part.get(name, np.zeros(part["count"].size, np.int64)) for part in parts]
+        yield name, [part.get(name, np.zeros(part["count"].shape, np.int64)) for part in parts]
 
 
 def merge_states(states: States, keys: Grouped) -> States:
-    """Merge the states of one column into one state per key."""
+    """Merge the states of a column, or of several one below the other, into one state per key."""
     by_key = np.argsort(keys.groups, kind="stable")
     starts = np.searchsorted(keys.groups[by_key], np.arange(keys.count))
     merged: States = {}
     for name, state in states.items():
         if name == "count" or name.startswith(LIMB):
-            merged[name] = np.add.reduceat(state[by_key], starts)
+            merged[name] = np.add.reduceat(state[..., by_key], starts, axis=-1)
         elif name in ("min", "max"):
-            merged[name] = (np.fmin if name == "min" else np.fmax).reduceat(state[by_key], starts)
+            smallest_or_largest = np.fmin if name == "min" else np.fmax
+            merged[name] = smallest_or_largest.reduceat(state[..., by_key], starts, axis=-1)
         elif name in ("first_row", "last_row"):
             edge = name.removesuffix("_row")
-            at = np.lexsort((state if edge == "first" else -state, keys.groups))[starts]
-            merged |= {edge: states[edge][at], name: state[at]}
+            # Where nothing was seen no row may win.
+            ranked = np.where(states["count"] > 0, state if edge == "first" else -state, NO_ROW)
+            at = np.lexsort((ranked, np.broadcast_to(keys.groups, state.shape)))[..., starts]
+            merged |= {each: np.take_along_axis(states[each], at, axis=-1) for each in (edge, name)}
     return merged
 
 

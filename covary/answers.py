@@ -12,16 +12,12 @@ from covary.correlation import SMALLEST_SAMPLE
 from covary.estimates import Estimate
 from covary.facts import IndexFacts, columns_of
 from covary.hits import Hit, Hits, QueryNote
+from covary.joinwords import column_of, how_it_joins
 from covary.keysets import KeySets, SetEstimate
 from covary.measures import MEASURES
 from covary.ranking import BASELINES
 from covary.segment import TableRecord
 from covary.wording import chance_of, count_of, duration, lines_of, printable, signed, table_of
-
-FOLDED = {
-    "mean": "averaged", "sum": "summed", "count": "counted", "min": "to the smallest",
-    "max": "to the largest", "first": "to the first", "last": "to the last",
-}  # fmt: skip
 
 
 def hits_view(hits: Hits, width: int) -> RenderableType:
@@ -72,7 +68,7 @@ def _hit_cells(place: int, hit: Hit, hits: Hits) -> list[Text]:
     cells = [
         Text(str(place + 1)),
         Text(printable(hit.table)),
-        Text(printable(_column(hit)), "bold"),
+        Text(printable(column_of(hit)), "bold"),
         Text(signed(r), "green" if r >= 0 else "red"),
         *([Text(_interval(hit))] if _have_intervals(hits) else []),
         Text(_sample(hit)),
@@ -84,11 +80,6 @@ def _hit_cells(place: int, hit: Hit, hits: Hits) -> list[Text]:
     return cells
 
 
-def _column(hit: Hit) -> str:
-    """Name the column; and its aggregate, unless it is the usual one."""
-    return hit.value if hit.aggregate == "mean" else f"{hit.aggregate} of {hit.value}"
-
-
 def _interval(found: Estimate) -> str:
     if found.exact:
         return "exact"
@@ -98,16 +89,6 @@ def _interval(found: Estimate) -> str:
 
 def _sample(found: Estimate) -> str:
     return f"all {found.sample_size:,}" if found.exact else f"{found.sample_size:,}/~{found.join_size:,.0f}"
-
-
-def how_it_joins(hit: Hit, query: QueryNote) -> str:
-    """Say in words on what a hit joins, and how its rows of one key became one number."""
-    join = printable(f"{query.key} = {hit.table}.{hit.key}")
-    rows_per_key = (hit.rows - hit.dropped_rows) / hit.distinct_keys
-    if rows_per_key < 1.05:
-        return join
-    rows = f"{rows_per_key:,.0f}" if rows_per_key >= 10 else f"{rows_per_key:.1f}".removesuffix(".0")
-    return f"{join}; {rows} rows per key {FOLDED[hit.aggregate]}"
 
 
 def _runs(joins: Sequence[str]) -> RenderableType:
@@ -187,6 +168,13 @@ def _left_out(hits: Hits, joined: int) -> list[str]:
         remedy = "; --min-sample to see them" if hits.min_sample > SMALLEST_SAMPLE else ""
         reason = f"fewer than {hits.min_sample} sampled keys{remedy}"
         parts.append(f"{hits.hidden:,} {'more ' if joined else ''}hidden ({reason})")
+    if hits.unrelated:
+        reason = "small numbers alone under other names; --small-numbers to see them"
+        parts.append(f"{hits.unrelated:,} {'more ' if joined else ''}hidden ({reason})")
+    if hits.common:
+        parts.append(
+            f"{count_of(hits.common, 'column')} on few keys that {hits.hosts:,} tables share, ranked lower"
+        )
     if hits.own:
         own = count_of(hits.own, "column")
         parts.append(f"{own} of {printable(hits.query.table)} itself left out (--include-own)")
@@ -210,7 +198,7 @@ def no_hits_view(
         lines = [f"Of {count_of(hits.tested, 'column')} tested, none has a q of at most {hits.max_q:g}."]
     elif hits.undefined:
         lines = [f"Columns join, but none of those measured has a {hits.measure}: too many equal values."]
-    elif hits.candidates > hits.hidden:
+    elif hits.candidates - hits.unrelated > hits.hidden:
         lines = [f"Columns join, but either they or {query.value} have one value only where they do."]
     elif hits.hidden:
         common = f"{hits.min_sample} keys in common with {query.table} on {query.key}"
@@ -242,7 +230,7 @@ def _keys_to_try(query: QueryNote, tables: Sequence[TableRecord], columns: Seque
 
 def estimate_view(found: Estimate, keys: KeySets, left: QueryNote, right: QueryNote) -> RenderableType:
     """Answer in three lines: which two columns, how correlated, and how the tables meet."""
-    names = [f"{side.table}.{side.value} ({side.aggregate} per {side.key})" for side in (left, right)]
+    names = [f"{side.table}.{side.value} ({_per_key(side)})" for side in (left, right)]
     shares = (
         (keys.left_containment, keys.left_distinct, left),
         (keys.right_containment, keys.right_distinct, right),
@@ -253,6 +241,11 @@ def estimate_view(found: Estimate, keys: KeySets, left: QueryNote, right: QueryN
     ]
     meet = f"They share {number_of_keys(keys.intersection)} keys: {', '.join(parts)}."
     return lines_of([" and ".join(names), estimate_sentence(found), meet])
+
+
+def _per_key(side: QueryNote) -> str:
+    by = f", by {side.granularity}" if side.granularity not in ("", "moment") else ""
+    return f"{side.aggregate} per {side.key}{by}"
 
 
 def number_of_keys(found: SetEstimate) -> str:

@@ -13,6 +13,9 @@ import polars as pl
 
 from covary.errors import CannotWrite, NoSuchColumn, NoTables
 from covary.index import compile_ahead
+from covary.keychoice import split_key
+from covary.keyrows import SEPARATOR
+from covary.keys import normaliser_of
 from covary.query import Index
 from covary.segment import TableRecord, build_segment, fold_segments
 from covary.segmentfiles import Segment, open_segment, stored_segment, write_files
@@ -54,6 +57,7 @@ def build_index(
     keys: Sequence[str] = (),
     values: Sequence[str] = (),
     hash: str = "xxhash64",
+    key_text: str | None = None,
     master: str | None = None,
     remote: str | None = None,
     on_progress: OnProgress | None = None,
@@ -69,15 +73,16 @@ def build_index(
         spark: a session to run on; without one a local session is started, and stopped at the end.
         size: keys per sketch.
         aggregates: how rows of one key become one number; several give several sketches per pair.
-        keys: only these columns are keys.
+        keys: only these columns are keys; "date,zip" is one key of two columns.
         values: only these columns are numbers.
         hash: "xxhash64", or "murmur3" for the paper's 32 bits.
+        key_text: "canonical", or "exact" for raw text; None: exact with murmur3, canonical otherwise.
         master: the Spark master to start a session on, "local[*]" by default.
         remote: the Spark Connect server to run on.
         on_progress: called several times a second while tables are being read.
     """
     chosen = (aggregates,) if isinstance(aggregates, str) else tuple(dict.fromkeys(aggregates))
-    config = SketchConfig(size, chosen, hash)
+    config = SketchConfig(size, chosen, hash, normaliser_of(key_text, hash))
     given = [sources] if isinstance(sources, str | os.PathLike) else list(sources)
     tables, skipped = find_tables(given)
     if not tables:
@@ -159,7 +164,8 @@ def _refuse_emptiness(segments: Sequence[Segment], settings: Settings) -> None:
     columns = (
         tables["columns"].explode().drop_nulls().struct.field("name").unique(maintain_order=True).to_list()
     )
-    for name in (*settings.keys, *settings.values):
+    wanted = [column for key in settings.keys for column in split_key(key, columns) or key.split(SEPARATOR)]
+    for name in (*map(str.strip, wanted), *settings.values):
         if columns and name not in columns:
             raise NoSuchColumn(name, f"any of the {tables.height} tables", columns)
     if any(segment.sketches.height for segment in segments):

@@ -58,21 +58,28 @@ def covary(version: options.Version = False) -> None:
 @app.command(rich_help_panel="Start here")
 def demo(keep: options.Keep = None) -> None:
     """Ask what moves with flight delays, on real data: New York's flights and weather in 2013."""
-    from covary.demo import ASKED, INDEX_NAME, after_view, before_view, copied_to, find_data, next_commands
+    from covary import demo as shown
     from covary.query import open_index
     from covary.terminal import show
 
-    data = copied_to(keep, find_data()) if keep else find_data()
-    show(before_view(data))
     with TemporaryDirectory() as scratch:
-        into = (keep or Path(scratch)) / INDEX_NAME
-        _, build_ms = _build([str(data)], into)
-        opened = open_index(into)
-        table = data / ASKED.file
-        hits = opened.query(table, ASKED.key, ASKED.value)
-        _show_hits(hits, str(table), opened)
-    show(after_view(hits, build_ms, keep))
-    for command in next_commands(keep):
+        folder = keep or Path(scratch)
+        data = shown.copied_to(folder, shown.find_data())
+        show(shown.before_view(data))
+        _, build_ms = _build([str(data)], folder / shown.INDEX_NAME)
+        opened = open_index(folder / shown.INDEX_NAME)
+        asked = []
+        for words, question, top in (
+            ("By airport and hour together", shown.BY_AIRPORT_AND_HOUR, 10),
+            ("By time alone, as fine as each table allows", shown.BY_TIME, 20),
+        ):
+            show(shown.asking_view(question, words))
+            table = data / question.file
+            asked.append(opened.query(table, question.key, question.value, top=top))
+            _show_hits(asked[-1], str(table), opened)
+        show(shown.difference_view(*asked))
+    show(shown.after_view(asked, build_ms, keep))
+    for command in shown.next_commands(keep):
         print(f"  {command}")  # left for the terminal to wrap, so that it can be copied
 
 
@@ -85,6 +92,7 @@ def index(
     key: options.Keys = None,
     value: options.Values = None,
     hash: options.Hash = "xxhash64",
+    keys: options.KeyText = None,
     master: options.Master = None,
     remote: options.Remote = None,
     strict: options.Strict = False,
@@ -108,6 +116,7 @@ def index(
         keys=key or [],
         values=value or [],
         hash=hash,
+        key_text=keys,
     )
     from covary.facts import build_view
     from covary.terminal import print_json, show
@@ -176,6 +185,7 @@ def query(
     key: options.Key,
     value: options.Value,
     index: options.AskedIndex,
+    by: options.By = None,
     aggregate: options.Aggregate = "mean",
     top: options.Top = 10,
     measure: options.Measure = "pearson",
@@ -189,6 +199,8 @@ def query(
     retrieve: options.Retrieve = None,
     shortlist: options.Shortlist = 200,
     include_own: options.IncludeOwn = False,
+    small_numbers: options.SmallNumbers = False,
+    explain: options.Explain = False,
     seed: options.Seed = 0,
     as_json: options.Json = False,
 ) -> None:
@@ -198,7 +210,7 @@ def query(
 
     covary query sales.csv --key date --value revenue --index my.covary --measure spearman --json
 
-    covary query sales.csv --key date --value revenue --index my.covary --max-q 0.05 --null
+    covary query sales.csv --key date,zip --value revenue --index my.covary --max-q 0.05 --explain
     """
     from covary.progress import showing_work
     from covary.query import open_index
@@ -210,6 +222,7 @@ def query(
             table,
             key,
             value,
+            by=by,
             aggregate=aggregate,
             top=top,
             measure=measure,
@@ -223,6 +236,8 @@ def query(
             retrieve=retrieve,
             shortlist=shortlist,
             include_own=include_own,
+            small_numbers=small_numbers,
+            explain=explain,
             seed=seed,
             on_progress=show,
         )
@@ -236,15 +251,18 @@ def _show_hits(hits: "Hits", table: str, index: "Index") -> None:
     from covary.answers import hits_view, no_hits_view
     from covary.facts import describe
     from covary.frames import open_table
+    from covary.joinwords import explanations_view
     from covary.terminal import console, show
 
     if hits:
         show(hits_view(hits, console().width))
+        if any(hit.explanation for hit in hits):
+            show(explanations_view(hits))
         return
-    mine = open_table(table, [hits.query.key])
-    rows = next(mine.batches)
-    keys = rows[hits.query.key].drop_nulls().unique(maintain_order=True).head(KEYS_SHOWN)
-    show(no_hits_view(hits, describe(index.path), mine.path, mine.columns, [str(key) for key in keys]))
+    mine = open_table(table, hits.query.key)
+    rows = next(mine.batches).drop_nulls().unique(maintain_order=True).head(KEYS_SHOWN)
+    keys = [", ".join(map(str, row)) for row in rows.rows()]
+    show(no_hits_view(hits, describe(index.path), mine.path, mine.columns, keys))
 
 
 @app.command(rich_help_panel="Ask")
@@ -255,6 +273,7 @@ def estimate(
     left_value: options.LeftValue,
     right_key: options.RightKey,
     right_value: options.RightValue,
+    by: options.By = None,
     aggregate: options.Aggregate = "mean",
     size: options.Size = 1024,
     measure: options.Measure = "pearson",
@@ -262,6 +281,7 @@ def estimate(
     confidence: options.Confidence = 0.95,
     seed: options.ResamplingSeed = 0,
     hash: options.Hash = "xxhash64",
+    keys: options.KeyText = None,
     as_json: options.Json = False,
 ) -> None:
     """Estimate how two columns of two tables move together, without an index.
@@ -270,17 +290,18 @@ def estimate(
     """
     from covary.answers import estimate_view
     from covary.estimates import HowToMeasure, estimate_sample
-    from covary.frames import sketch
     from covary.hits import QueryNote
-    from covary.joins import join
+    from covary.joins import join, sketch_both
+    from covary.keys import normaliser_of
     from covary.progress import showing_work
+    from covary.sketches import SketchConfig
     from covary.terminal import print_json, show
 
     started = time.perf_counter()
     how = HowToMeasure(measure, interval, confidence, seed)
     with showing_work():
-        mine = sketch(left, left_key, left_value, size, aggregate, hash)
-        other = sketch(right, right_key, right_value, size, aggregate, hash)
+        config = SketchConfig(size, (aggregate,), hash, normaliser_of(keys, hash))
+        mine, other = sketch_both((left, left_key, left_value), (right, right_key, right_value), config, by)
         sample = join(mine, other)
         found = estimate_sample(sample, how)
     elapsed_ms = (time.perf_counter() - started) * 1e3

@@ -4,32 +4,30 @@ On a small table the number of Polars calls is the cost, so the cells of several
 long column, and one call serves them all.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-ABSENT = frozenset(
-    {"", "NA", "N/A", "n/a", "null", "NULL", "None", "NaN", "nan", "-", ".", "..", "#N/A", "#REF!"}
-)
-INSPECTED_RUN = 12  # neighbouring rows, at the start, in the middle and at the end
-LONG_CELL = 50
+from covary.numbers import ABSENT, PLAIN, NumberReading, may_be_numbers, number_reading, read_numbers
+from covary.times import may_be_times
 
+PROBED = 32  # distinct cells that tell whether a closer look at a column is worth while
+NO_VALUES = np.empty(0)
+NEAR = 4096
 # Made once, because building an expression costs more than running it on a small table.
-STRIPPED = pl.all().str.strip_chars()
-PRESENT = pl.when(~pl.all().is_in(list(ABSENT))).then(pl.all())
-LENGTH = pl.all().str.len_bytes().mean()
-_DECIMAL = re.compile(r"[-+]?(\d++\.?\d*+|\.\d++)([eE][-+]?\d++)?")
+HASH = pl.all().hash()
+LENGTH = pl.all().str.len_bytes().mean().name.suffix(" length")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Facts:
     """What was found in a column."""
 
-    present: int
+    present: int  # cells that are there; of text, distinct ones
     varies: bool
     values: npt.NDArray[np.float64]  # NaN where there's no finite number
     numbers: int
@@ -37,8 +35,9 @@ class Facts:
     high: float
     whole: int
     leading_zeros: bool  # of whole numbers written as text
-    cells: tuple[str, ...] = ()  # a few of those present, in order; none if every cell is a plain number
-    length: float = 0.0  # bytes on average; 0 if every cell is a plain number or every one inspected is short
+    looks: "Looks | None" = None  # of a column of text
+    length: float = 0.0  # bytes on average; 0 if the column is of numbers
+    reading: NumberReading = PLAIN
 
 
 def facts_of_numbers(columns: Sequence[pl.Series]) -> dict[str, Facts]:
@@ -52,61 +51,74 @@ def facts_of_text(columns: Sequence[pl.Series]) -> dict[str, Facts]:
     One cast tells which columns are plain numbers; only the others are looked at as text.
     """
     facts = _measured(columns)
-    texts = [column for column in columns if facts[column.name].numbers < _present(column)]
-    cells = {column.name: _inspected(column) for column in texts}
-    unclear = [column for column in texts if facts[column.name].numbers or not _is_text(cells[column.name])]
-    cleaned = _cleaned(unclear)
-    facts |= _measured(cleaned)
-    written = {column.name: column for column in (*texts, *cleaned)}
-    lengths = _lengths([column for column in texts if _may_be_long(cells[column.name])])
-    for name, inspected in cells.items():
-        column = written[name]
-        facts[name] = replace(
-            facts[name],
-            present=_present(column),
-            varies=len(set(inspected)) > 1 or column.min() != column.max(),
-            cells=inspected,
-            length=lengths.get(name, 0.0),
-        )
+    texts = [column for column in columns if facts[column.name].numbers < len(column) - column.null_count()]
+    for column, looks in zip(texts, _looks_of(texts), strict=True):
+        cells = looks.present
+        reading = number_reading(column) if not looks.like_times and may_be_numbers(cells) else None
+        if reading:
+            read = read_numbers(column, reading)
+            found = _measured([read.values])[column.name]
+            present = len(column) - read.missing
+            facts[column.name] = replace(found, present=present, reading=reading)
+        else:
+            facts[column.name] = Facts(
+                len(cells), len(set(cells)) > 1, NO_VALUES, 0, np.nan, np.nan, 0, False, looks, looks.length
+            )
     return facts
 
 
-def _is_text(cells: Sequence[str]) -> bool:
-    """Whether a few cells leave no doubt."""
-    distinct = set(cells)
-    return len(distinct) > 1 and not any(map(_DECIMAL.fullmatch, distinct))
+@dataclass(frozen=True)
+class Looks:
+    """What the text of a column looks like."""
+
+    # Distinct ones, stripped, chosen by their hash: the same in any order of rows. All, if fewer than PROBED.
+    cells: tuple[str, ...] = ()
+    length: float = 0.0  # bytes on average
+
+    @cached_property
+    def present(self) -> tuple[str, ...]:
+        """Those that are no marks of absence."""
+        return tuple(cell for cell in self.cells if cell.lower() not in ABSENT)
+
+    @cached_property
+    def like_times(self) -> bool:
+        """Whether they look like times."""
+        return may_be_times(self.present)
 
 
-def _present(column: pl.Series) -> int:
-    return len(column) - column.null_count()
+def looks_of(column: pl.Series) -> Looks:
+    """Look at a column of text."""
+    return _looks_of([column])[0]
 
 
-def _inspected(column: pl.Series) -> tuple[str, ...]:
-    """A few cells, stripped."""
-    starts = sorted({0, len(column) // 2, max(len(column) - INSPECTED_RUN, 0)})
-    found = (cell for start in starts for cell in column.slice(start, INSPECTED_RUN).to_list())
-    stripped = [cell.strip() for cell in found if cell is not None]
-    return tuple(cell for cell in stripped if cell not in ABSENT)
-
-
-def _cleaned(columns: list[pl.Series]) -> list[pl.Series]:
-    """Cells stripped, and null where they're a mark of absence."""
+def _looks_of(columns: Sequence[pl.Series]) -> list[Looks]:
     if not columns:
         return []
-    cells = pl.concat(columns).to_frame().select_seq(STRIPPED).select_seq(PRESENT).to_series()
-    rows = len(columns[0])
-    return [cells.slice(place * rows, rows).alias(column.name) for place, column in enumerate(columns)]
+    rows = pl.DataFrame([column.alias(str(place)) for place, column in enumerate(columns)])
+    found = rows.select_seq(HASH, LENGTH).get_columns()
+    return [
+        _look(column, hashes.to_numpy(), length[0] if length.len() else None)
+        for column, hashes, length in zip(columns, found, found[len(columns) :], strict=False)
+    ]
 
 
-def _may_be_long(cells: Sequence[str]) -> bool:
-    """Whether the average length is worth counting: what is short here and there is short throughout."""
-    return len(cells) < INSPECTED_RUN or max(map(len, cells)) > LONG_CELL
+def _look(column: pl.Series, hashes: npt.NDArray[np.uint64], length: float | None) -> Looks:
+    rows = np.flatnonzero(column.is_not_null().to_numpy()) if column.null_count() else None
+    first = _first_distinct(hashes if rows is None else hashes[rows])
+    chosen = (first if rows is None else rows[first]).tolist()
+    return Looks(tuple(column[row].strip() for row in chosen), length or 0.0)
 
 
-def _lengths(columns: list[pl.Series]) -> dict[str, float]:
-    """The bytes of a cell that is there, on average."""
-    averages = pl.DataFrame(columns).select(LENGTH).row(0) if columns else ()
-    return {column.name: average or 0.0 for column, average in zip(columns, averages, strict=True)}
+def _first_distinct(hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.intp]:
+    """Return a place of each of the smallest distinct hashes, at most as many as are probed."""
+    near = np.argpartition(hashes, NEAR)[:NEAR] if hashes.size > NEAR else np.arange(hashes.size)
+    ascending = near[np.argsort(hashes[near], kind="stable")]
+    ordered = hashes[ascending]
+    is_new = np.concatenate([[True], ordered[1:] != ordered[:-1]])[: ordered.size]
+    first: npt.NDArray[np.intp] = ascending[is_new]
+    if first.size < PROBED and hashes.size > NEAR:  # few distinct cells, often repeated
+        first = np.unique(hashes, return_index=True)[1].astype(np.intp)
+    return first[:PROBED]
 
 
 def _measured(columns: Sequence[pl.Series]) -> dict[str, Facts]:

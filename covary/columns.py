@@ -1,7 +1,6 @@
 """Which columns can be keys and which are numbers, told by their values and not only by their type."""
 
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 import polars as pl
@@ -9,21 +8,17 @@ import polars as pl
 from covary.aggregate import Floats
 from covary.columnfacts import Facts, facts_of_numbers, facts_of_text
 from covary.errors import UnusableColumn
-from covary.identifiers import CALENDAR, why_identifier
+from covary.identifiers import CALENDAR, ROW_NUMBER, why_identifier
+from covary.keyreading import LIKELY_YEARS, KeyReading, key_reading, year_reading
+from covary.numbers import NUMBER_SHARE, PLAIN, NumberReading
 
-NUMBER_SHARE = 0.95
 LONGEST_KEY = 200  # bytes on average: more is prose
-PROFILED_ROWS, PROFILED_SLICES = 100_000, 100
+PROFILED_ROWS, PROFILED_RUNS = 100_000, 100
+COMPACT_WORDS = ("month", "date", "day", "period")  # last in the name of a column that may hold 201301
+COMPACT = (180_001, 21_001_231)
+YEAR_WORDS = ("year", "yr", "season")  # last in the name of a column of years
+YEARS = (1000, 2200)
 
-TRUTHS = frozenset({"true", "false", "yes", "no", "y", "n", "t", "f"})
-_DAY = re.compile(r"\d{4}[-/.]\d{1,2}([-/.]\d{1,2})?|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d{2})")
-_MOMENT = re.compile(rf"({_DAY.pattern})[T ]\d{{1,2}}:\d{{2}}.*")
-
-TEXT_KINDS: dict[str, Callable[[str], object]] = {
-    "date": _DAY.fullmatch,
-    "datetime": _MOMENT.fullmatch,
-    "boolean": lambda cell: cell.lower() in TRUTHS,
-}
 TEXT_TYPES = (pl.String, pl.Categorical, pl.Enum)
 DECLARED_KINDS = {pl.Boolean: "boolean", pl.Date: "date", pl.Datetime: "datetime", pl.Time: "text"}
 
@@ -33,17 +28,19 @@ class ColumnProfile:
     """What a column holds and what it can serve as, with the reason in plain words."""
 
     name: str
-    kind: str  # "text" "integer" "number" "boolean" "date" "datetime" "empty"
+    kind: str  # "text" "integer" "number" "boolean" "date" "datetime" "country" "state" "empty"
     is_key: bool
     is_number: bool
     reason: str
     # The numbers of the rows looked at, where each has one: they need not be read from text again.
     values: Floats | None = field(default=None, compare=False, repr=False)
+    key: KeyReading | None = field(default=None, compare=False, repr=False)
+    number: NumberReading = field(default=PLAIN, compare=False, repr=False)
 
 
 def profile_columns(rows: pl.DataFrame) -> list[ColumnProfile]:
     """The role of every column, judged by an evenly spread sample of at most 100,000 rows."""
-    sample = _spread(rows).get_columns()
+    sample = in_runs(rows, PROFILED_ROWS, PROFILED_RUNS).get_columns()
     dtypes = [column.dtype for column in sample]
     texts = [
         c.cast(pl.String) for c, dtype in zip(sample, dtypes, strict=True) if isinstance(dtype, TEXT_TYPES)
@@ -51,12 +48,14 @@ def profile_columns(rows: pl.DataFrame) -> list[ColumnProfile]:
     numbers = [column for column, dtype in zip(sample, dtypes, strict=True) if dtype.is_numeric()]
     facts = facts_of_text(texts) | facts_of_numbers(numbers)
     return [
-        _profile(column.name, facts[column.name]) if column.name in facts else _declared(column)
+        _profile(column, facts[column.name]) if column.name in facts else _declared(column)
         for column in sample
     ]
 
 
-def with_numbers(rows: pl.DataFrame, profiles: Sequence[ColumnProfile], keys: Sequence[str]) -> pl.DataFrame:
+def with_numbers(
+    rows: pl.DataFrame, profiles: Sequence[ColumnProfile], keys: Collection[str]
+) -> pl.DataFrame:
     """Put the numbers that profiling found in place of the text they were read from."""
     known = {
         p.name: pl.Series(p.name, p.values)
@@ -67,54 +66,93 @@ def with_numbers(rows: pl.DataFrame, profiles: Sequence[ColumnProfile], keys: Se
 
 
 def choose(
-    profiles: Sequence[ColumnProfile], table: str, keys: Sequence[str] = (), values: Sequence[str] = ()
+    profiles: Sequence[ColumnProfile],
+    table: str,
+    keys: Sequence[str] | None = None,
+    values: Sequence[str] = (),
 ) -> tuple[list[str], list[str]]:
     """The key columns and the number columns of a table; those the person named, if any, and only those."""
     for profile in profiles:
         if profile.name in values and profile.kind in {"boolean", "date", "datetime"}:
             raise UnusableColumn(f"{table}: {profile.name} can't be a value: it holds {profile.kind}s")
     chosen_keys = [
-        p.name for p in profiles if (p.name in keys if keys else p.is_key and p.name not in values)
+        p.name for p in profiles if (p.is_key and p.name not in values if keys is None else p.name in keys)
     ]
     chosen_values = [
-        p.name for p in profiles if (p.name in values if values else p.is_number and p.name not in keys)
+        p.name
+        for p in profiles
+        if (p.name in values if values else p.is_number and p.name not in (keys or ()))
     ]
     return chosen_keys, chosen_values
 
 
-def _spread(rows: pl.DataFrame) -> pl.DataFrame:
-    """Whole runs of rows rather than single ones, so that a row number still counts up by one."""
-    if rows.height <= PROFILED_ROWS:
+def in_runs(rows: pl.DataFrame, most: int, runs: int) -> pl.DataFrame:
+    """Spread out runs of rows rather than single ones, so that a row number still counts up by one."""
+    if rows.height <= most:
         return rows
-    length = PROFILED_ROWS // PROFILED_SLICES
-    step = (rows.height - length) // (PROFILED_SLICES - 1)
-    return pl.concat([rows.slice(number * step, length) for number in range(PROFILED_SLICES)])
+    length = most // runs
+    step = (rows.height - length) // (runs - 1)
+    return pl.concat([rows.slice(number * step, length) for number in range(runs)])
 
 
-def _profile(name: str, facts: Facts) -> ColumnProfile:
+def _profile(column: pl.Series, facts: Facts) -> ColumnProfile:
+    name = column.name
     if not facts.present:
         return ColumnProfile(name, "empty", False, False, "no values")
     if facts.numbers < NUMBER_SHARE * facts.present:
-        return _text_profile(name, facts)
+        return _text_profile(column, facts)
     values = facts.values if facts.numbers == facts.values.size else None
-    if facts.whole < facts.numbers:
-        return ColumnProfile(name, "number", False, True, "numbers with a fraction", values)
+    dressed = facts.reading.description
+    if facts.whole < facts.numbers or facts.reading.dressed:
+        kind = "number" if facts.whole < facts.numbers else "integer"
+        return ColumnProfile(
+            name, kind, False, True, dressed or "numbers with a fraction", values, number=facts.reading
+        )
     identifies = why_identifier(name, facts)
     if not identifies:
-        return ColumnProfile(name, "integer", False, True, "whole numbers", values)
+        reason = dressed or "whole numbers"
+        return ColumnProfile(name, "integer", False, True, reason, values, number=facts.reading)
     reason = identifies if facts.varies else f"{identifies}, but one value only"
-    return ColumnProfile(name, "date" if identifies == CALENDAR else "integer", facts.varies, False, reason)
+    if _are_years(identifies, facts):
+        reading = year_reading()
+    else:
+        reading = key_reading(name, column, compact=_may_be_compact_dates(identifies, facts))
+    kind = "date" if reading.time else "integer"
+    return ColumnProfile(name, kind, facts.varies, False, reason, key=reading, number=facts.reading)
 
 
-def _text_profile(name: str, facts: Facts) -> ColumnProfile:
-    kind = next(
-        (kind for kind, fits in TEXT_KINDS.items() if facts.cells and all(map(fits, facts.cells))), "text"
+def _are_years(identifies: str, facts: Facts) -> bool:
+    """Whether whole numbers are years by their name; or count up by one, within the last two centuries."""
+    if identifies.endswith(YEAR_WORDS):
+        return YEARS[0] <= facts.low and facts.high <= YEARS[1]
+    return identifies == ROW_NUMBER and LIKELY_YEARS[0] <= facts.low and facts.high <= LIKELY_YEARS[1]
+
+
+def _may_be_compact_dates(identifies: str, facts: Facts) -> bool:
+    return identifies == CALENDAR or (
+        identifies.endswith(COMPACT_WORDS) and COMPACT[0] <= facts.low and facts.high <= COMPACT[1]
     )
-    if not facts.varies:
-        return ColumnProfile(name, kind, False, False, "one value only")
+
+
+def _text_profile(column: pl.Series, facts: Facts) -> ColumnProfile:
+    name = column.name
     if facts.length > LONGEST_KEY:
-        return ColumnProfile(name, kind, False, False, "long text")
-    return ColumnProfile(name, kind, True, False, "text" if kind == "text" else f"{kind}s as text")
+        return ColumnProfile(name, "text", False, False, "long text")
+    reading = key_reading(name, column, looks=facts.looks)
+    kind = _kind_of(reading)
+    if not facts.varies:
+        return ColumnProfile(name, kind, False, False, "one value only", key=reading)
+    return ColumnProfile(name, kind, True, False, _why_text(kind, reading), key=reading)
+
+
+def _kind_of(reading: KeyReading) -> str:
+    if reading.time:
+        return "datetime" if reading.time.granularity in ("moment", "hour") else "date"
+    return reading.kind
+
+
+def _why_text(kind: str, reading: KeyReading) -> str:
+    return reading.description or ("text" if kind == "text" else f"{kind}s as text")
 
 
 def _declared(column: pl.Series) -> ColumnProfile:
@@ -125,4 +163,5 @@ def _declared(column: pl.Series) -> ColumnProfile:
     if column.null_count() == len(column):
         return ColumnProfile(column.name, "empty", False, False, "no values")
     varies = column.to_physical().min() != column.to_physical().max()
-    return ColumnProfile(column.name, kind, varies, False, f"{kind}s" if varies else "one value only")
+    reason = f"{kind}s" if varies else "one value only"
+    return ColumnProfile(column.name, kind, varies, False, reason, key=key_reading(column.name, column))

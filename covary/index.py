@@ -1,7 +1,7 @@
 """Open an index; key hash to the blocks of sketches that hold it. No Spark, no Java."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -31,18 +31,26 @@ class Candidates:
         sample_sizes: keys that the two sketches share.
         correlations: NaN where undefined.
         join_sizes: rows of the whole join, exact where every key of one side was looked up in the other.
+        asked: which sketch of the query each joins with, where it has several.
     """
 
     sketches: npt.NDArray[np.int64]
     sample_sizes: Floats
     correlations: Floats
     join_sizes: Floats
+    asked: npt.NDArray[np.int64]
 
     def only(self, kept: npt.NDArray[Any]) -> "Candidates":
         """Return some of the candidates, by mask or by place."""
-        return Candidates(
-            self.sketches[kept], self.sample_sizes[kept], self.correlations[kept], self.join_sizes[kept]
-        )
+        return Candidates(*(getattr(self, name)[kept] for name in self.__slots__))
+
+    @classmethod
+    def of_all(cls, parts: "Sequence[Candidates]") -> "Candidates":
+        """Put several lists one after the other."""
+        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in cls.__slots__))
+
+
+COLUMN = ("key", "value", "granularity", "aggregate")
 
 
 class OpenSegment:
@@ -57,6 +65,7 @@ class OpenSegment:
         self._dictionary = segment.arrays["dictionary.place"]
         complete, reach = segment.key_sets["complete"].to_numpy(), segment.key_sets["reach"].to_numpy()
         key_set = segment.sketches["key_set"].to_numpy()
+        self.table_of = segment.sketches["table"].to_numpy()
         self._thresholds = np.where(complete, 1.0, reach)[key_set]
         self._whole_to = np.where(complete, reach, np.inf)[key_set]  # a cut column is never seen whole
         self._blocks = blocks_of(segment)
@@ -65,7 +74,8 @@ class OpenSegment:
         """Score every sketch that shares a key with the query, block after block."""
         wanted = stored_hashes(query.key_hashes)
         joined, sizes, correlations = score_all(wanted, query.values, self._blocks, measure)
-        return Candidates(joined, sizes, correlations, sizes / self._sampled_share(query, joined))
+        shares = self._sampled_share(query, joined)
+        return Candidates(joined, sizes, correlations, sizes / shares, np.zeros_like(joined))
 
     def moments(self, query: Sketch, measure: str, sketches: npt.NDArray[np.int64]) -> Moments:
         """Measure more closely some sketches that share a key with the query, given ascending."""
@@ -99,7 +109,7 @@ class OpenSegment:
         identity = np.dtype(self.config.scheme.identity_type)
         unsigned = blocks.hashes[members].astype(f"u{identity.itemsize}")
         return Sketch(
-            ColumnPair(self.tables["name"][row["table"]], row["key"], row["value"]),
+            ColumnPair(self.tables["name"][row["table"]], row["key"], row["value"], row["granularity"]),
             row["aggregate"],
             self.config,
             unsigned.view(identity),
@@ -162,19 +172,24 @@ class StoredSketches:
         """How many sketches the index holds."""
         return int(self._firsts[-1])
 
-    def score(self, query: Sketch, measure: str = "pearson") -> Candidates:
-        """Score every sketch that shares a key with the query."""
+    def score(self, query: Sketch, measure: str = "pearson", asked: int = 0) -> Candidates:
+        """Score every sketch that shares a key with the query, which may be one of several."""
         check_comparable(self.config, query.config)
         found = [segment.score(query, measure) for segment in self.segments]
-        return Candidates(
-            np.concatenate([c.sketches + first for c, first in zip(found, self._firsts, strict=False)]),
-            np.concatenate([c.sample_sizes for c in found]),
-            np.concatenate([c.correlations for c in found]),
-            np.concatenate([c.join_sizes for c in found]),
-        )
+        joined = Candidates.of_all(found)
+        firsts = np.repeat(self._firsts[:-1], [each.sketches.size for each in found])
+        return replace(joined, sketches=joined.sketches + firsts, asked=np.full_like(joined.sketches, asked))
 
-    def moments(self, query: Sketch, measure: str, sketches: npt.NDArray[np.int64]) -> Moments:
-        """Measure more closely some of the sketches that share a key with the query, by number."""
+    def moments(self, queries: Sequence[Sketch], measure: str, candidates: Candidates) -> Moments:
+        """Measure some of the sketches that share a key with a query more closely."""
+        every = np.empty((len(Moments._fields), candidates.sketches.size))
+        for asked, query in enumerate(queries):
+            own = candidates.asked == asked
+            if own.any():
+                every[:, own] = self._moments(query, measure, candidates.sketches[own])
+        return Moments(*every)
+
+    def _moments(self, query: Sketch, measure: str, sketches: npt.NDArray[np.int64]) -> Moments:
         ascending = np.sort(sketches)
         parts = np.split(ascending, np.searchsorted(ascending, self._firsts[1:-1]))
         found = [
@@ -183,8 +198,6 @@ class StoredSketches:
             if part.size
         ]
         place = np.searchsorted(ascending, sketches)
-        if not found:
-            return Moments(*np.empty((len(Moments._fields), 0)))
         return Moments(*(np.concatenate(moment)[place] for moment in zip(*found, strict=True)))
 
     def sketch_at(self, number: int) -> Sketch:
@@ -197,6 +210,31 @@ class StoredSketches:
         ranges = np.array([self.sketch_at(int(number)).value_range for number in numbers]).reshape(-1, 2)
         return ranges[:, 0], ranges[:, 1]
 
+    def tables_at(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return the number, in the index, of the table that each sketch was made from."""
+        tables = np.cumsum([0, *(segment.tables.height for segment in self.segments)])
+        found = np.empty(numbers.size, dtype=np.int64)
+        for segment, first, last, before in zip(
+            self.segments, self._firsts, self._firsts[1:], tables, strict=False
+        ):
+            own = (numbers >= first) & (numbers < last)
+            found[own] = segment.table_of[numbers[own] - first].astype(np.int64) + before
+        return found
+
+    def columns_at(self, numbers: npt.NDArray[np.int64]) -> pl.DataFrame:
+        """Return the key, value, granularity and aggregate of sketches."""
+        segments = np.searchsorted(self._firsts, numbers, side="right") - 1
+        parts: list[pl.DataFrame] = []
+        places: list[npt.NDArray[np.intp]] = []
+        for number in np.unique(segments).tolist():
+            own = np.flatnonzero(segments == number)
+            rows = self.segments[number].sketches[numbers[own] - self._firsts[number]]
+            parts.append(rows.select(COLUMN))
+            places.append(own)
+        if not parts:
+            return pl.DataFrame(schema=dict.fromkeys(COLUMN, pl.String))
+        return pl.concat(parts).select(pl.all().gather(np.argsort(np.concatenate(places))))
+
     def made_from(self, path: str | None) -> npt.NDArray[np.int64]:
         """Return the numbers of the sketches that were made from a file."""
         numbers: list[npt.NDArray[np.int64]] = []
@@ -207,15 +245,20 @@ class StoredSketches:
                 numbers.append(first + np.flatnonzero(of_table))
         return np.concatenate(numbers) if numbers else np.empty(0, dtype=np.int64)
 
-    def sketch(self, table: str, key: str, value: str, aggregate: str | None = None) -> Sketch:
-        """Return the sketch of one ⟨key, number⟩ pair by name."""
+    def sketch(
+        self, table: str, key: str, value: str, aggregate: str | None = None, by: str | None = None
+    ) -> Sketch:
+        """Return the sketch of one ⟨key, number⟩ pair by name; of times, the finest, or by a granularity."""
         wanted = aggregate or self.config.aggregates[0]
         for segment, first in zip(self.segments, self._firsts, strict=False):
             names = segment.tables["name"].gather(segment.sketches["table"])
             mine = segment.sketches.filter(names == table)
             places = np.flatnonzero((names == table).to_numpy())
             for place, row in zip(places, mine.iter_rows(named=True), strict=True):
-                if (row["key"], row["value"], row["aggregate"]) == (key, value, wanted):
+                # The finest granularity comes first.
+                if (row["key"], row["value"], row["aggregate"]) == (key, value, wanted) and (
+                    by in (None, row["granularity"])
+                ):
                     return self.sketch_at(int(first + place))
             if mine.height:
                 pairs = (f"{k} / {v}" for k, v in zip(mine["key"], mine["value"], strict=True))

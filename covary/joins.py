@@ -1,13 +1,15 @@
 """Two sketches to the joined sample: pairs of numbers, without a join (paper, section 3.2)."""
 
 from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
 
 from covary.aggregate import Floats
+from covary.frames import Frame, KeyName, open_table, sketch_table
 from covary.hashing import Hashes
 from covary.keysets import KeySets, check_comparable, compare_key_sets, require_sketches
-from covary.sketches import Range, Sketch
+from covary.sketches import Range, Sketch, SketchConfig
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,3 +59,30 @@ def join(left: Sketch, right: Sketch) -> JoinedSample:
         left.value_range,
         right.value_range,
     )
+
+
+Column = tuple[Frame, KeyName, str]  # a table, a key of it and a column of numbers
+
+
+def sketch_both(
+    left: Column, right: Column, config: SketchConfig, by: str | None = None
+) -> tuple[Sketch, Sketch]:
+    """Sketch two columns so that they join: their times at the finest granularity that both have.
+
+    The columns of a key may be named in any order; that in which the most keys meet is taken.
+    """
+    mine, others = (
+        sketch_table(open_table(frame, key, value), value, config, any_order=any_order).at(by)
+        for (frame, key, value), any_order in ((left, False), (right, True))
+    )
+    pairs = [(one.sketch, other.sketch) for one in mine for other in others]
+    alike = [pair for pair in pairs if pair[0].pair.granularity == pair[1].pair.granularity]
+    for _, same in groupby(alike, key=lambda pair: pair[0].pair.granularity):  # the finest first
+        best = max(same, key=_shared)
+        if _shared(best):
+            return best
+    return (alike or pairs)[0]
+
+
+def _shared(pair: tuple[Sketch, Sketch]) -> int:
+    return np.intersect1d(pair[0].key_hashes, pair[1].key_hashes, assume_unique=True).size

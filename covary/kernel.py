@@ -11,122 +11,154 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from covary.aggregate import AGGREGATES, Floats, Grouped, States, concatenate, fold_rows, merge_states, stack
-from covary.hashing import HashedKeys, Hashes, HashScheme, Orders, smallest_first
-from covary.keys import key_text
-from covary.sketches import ColumnPair, Counts, Partial, Sketch, SketchConfig
+from covary.aggregate import AGGREGATES, Grouped, States, concatenate, fold_rows, merge_states, stack
+from covary.hashing import Hashes, HashScheme, Orders, smallest_first
+from covary.keyrows import HashedKeys, Key, ReadColumn, hash_keys, read_columns, readings_of
+from covary.numbercolumns import NumberColumns, number_columns
+from covary.sketches import ColumnPair, Partial, Sketch, SketchConfig
+from covary.tallies import Tallies
 
 ROWS_AT_ONCE = 1 << 21  # at most, so that the limbs of sums stay exact
 CELLS_AT_ONCE = 1 << 22  # rows x columns folded in one go: bounds memory
 FIRST_BLOCK, LARGEST_BLOCK = 1 << 14, 1 << 18
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Numbers:
-    """Number columns ready to be folded: one row of the matrix each, NaN where no finite number stands."""
-
-    names: tuple[str, ...]
-    values: Floats
-    has_gaps: npt.NDArray[np.bool_]
-    counts: list[Counts]
-    odd_rows: list[npt.NDArray[np.intp]]  # per column, where a NaN or an infinity stood
-
-    def without(self, name: str) -> "_Numbers":
-        kept = [place for place, mine in enumerate(self.names) if mine != name]
-        if len(kept) == len(self.names):
-            return self
-        names = tuple(self.names[place] for place in kept)
-        counts = [self.counts[place] for place in kept]
-        odd_rows = [self.odd_rows[place] for place in kept]
-        return _Numbers(names, self.values[kept], self.has_gaps[kept], counts, odd_rows)
-
-    def counts_of(self, column: int, with_key: npt.NDArray[np.intp] | None) -> Counts:
-        """Count what a column lacks in the rows that have a key: a row is dropped for one reason only."""
-        counts = self.counts[column]
-        if with_key is None:
-            return counts
-        missing = int(np.count_nonzero(np.isnan(self.values[column][with_key])))
-        odd = int(np.count_nonzero(np.isin(self.odd_rows[column], with_key)))
-        null_keys = counts.rows - with_key.size
-        return replace(counts, null_keys=null_keys, null_values=missing - odd, not_finite=odd)
-
-
-def _numbers(columns: Mapping[str, pl.Series]) -> _Numbers:
-    """Stack Float64 columns, counting what is missing and what is not finite."""
-    values = np.stack([column.to_numpy() for column in columns.values()])  # nulls arrive as NaN
-    finite = np.isfinite(values)
-    present = np.count_nonzero(finite, axis=1)
-    has_gaps = present < values.shape[1]
-    if has_gaps.any():
-        values = np.where(finite, values, np.nan)
-    lows = np.fmin.reduce(values, axis=1, initial=np.inf) + 0.0  # never -0, which would depend on the order
-    highs = np.fmax.reduce(values, axis=1, initial=-np.inf) + 0.0
-    nulls = [column.null_count() for column in columns.values()]
-    rows = values.shape[1]
-    odd_rows = [
-        _places_of_odd(column) if null + count < rows else np.empty(0, dtype=np.intp)
-        for column, null, count in zip(columns.values(), nulls, present.tolist(), strict=True)
-    ]
-    counts = [
-        Counts(rows, 0, null, rows - null - count, low, high)
-        for null, count, low, high in zip(nulls, present.tolist(), lows.tolist(), highs.tolist(), strict=True)
-    ]
-    return _Numbers(tuple(columns), values, has_gaps, counts, odd_rows)
-
-
-def _places_of_odd(column: pl.Series) -> npt.NDArray[np.intp]:
-    return np.flatnonzero(column.is_not_null().to_numpy() & ~np.isfinite(column.to_numpy()))
-
-
 def sketch_rows(
     rows: pl.DataFrame,
-    keys: Sequence[str],
+    keys: Sequence[Key],
     numbers: Mapping[str, pl.Series],
     config: SketchConfig,
     table: str = "",
     first_row: int = 0,
+    tallies: Tallies | None = None,
 ) -> list[Partial]:
-    """Sketch every pair of a key column of `rows` and a Float64 column of `numbers`, in that order."""
+    """Sketch every pair of a key of `rows`, at each of its granularities, and a Float64 column of `numbers`.
+
+    What can't be used of the key columns is added to `tallies`.
+    """
     if not numbers:
         return []
+    tallies = Tallies() if tallies is None else tallies
     parts: list[list[Partial]] = []
+    readings = readings_of(keys)
     step = max(1, min(ROWS_AT_ONCE, CELLS_AT_ONCE // len(numbers)))
     for start in range(0, max(rows.height, 1), step):
-        part = rows.slice(start, step)
-        columns = _numbers({name: column.slice(start, step) for name, column in numbers.items()})
-        hashed = config.scheme.identify([key_text(part[key]) for key in keys])
-        of_keys = (
-            _sketch_key(key, key_hashes, columns, config, table, first_row + start)
-            for key, key_hashes in zip(keys, hashed, strict=True)
-        )
-        parts.append([partial for of_key in of_keys for partial in of_key])
+        read = read_columns(rows.slice(start, step), readings, config.scheme, tallies)
+        some = {name: column.slice(start, step) for name, column in numbers.items()}
+        parts.append(sketch_read(read, keys, some, config, table, first_row + start))
     return [merge(pieces, config) for pieces in zip(*parts, strict=True)]
 
 
-def _sketch_key(
-    key: str, hashed: HashedKeys, columns: _Numbers, config: SketchConfig, table: str, first_row: int
+def sketch_read(
+    columns: Mapping[str, ReadColumn],
+    keys: Sequence[Key],
+    numbers: Mapping[str, pl.Series],
+    config: SketchConfig,
+    table: str,
+    first_row: int,
 ) -> list[Partial]:
+    """Sketch rows whose key columns have been read."""
+    values = number_columns(numbers)
+    partials: list[Partial] = []
+    for key, levels in zip(keys, hash_keys(keys, columns, config.scheme), strict=True):
+        pair = ColumnPair(table, key.name, "")
+        partials += _sketch_key(pair, levels, values.without(key.columns), config, first_row)
+    return partials
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Folded:
+    """All rows folded by key, none dropped: what a coarser granularity can be made from."""
+
+    distinct: Hashes
+    states: States
+    rows: npt.NDArray[np.intp]  # a row of each key, among those that have one
+
+
+def _sketch_key(
+    key: ColumnPair,
+    levels: Sequence[HashedKeys],
+    columns: NumberColumns,
+    config: SketchConfig,
+    first_row: int,
+) -> list[Partial]:
+    """Sketch a key at each granularity: from a finer one where that was folded whole, else from rows."""
+    if not columns.names:
+        return []
+    partials: list[Partial] = []
+    folded: _Folded | None = None
+    for depth, hashed in enumerate(levels):
+        room = config.room(depth)
+        pair = replace(key, granularity=hashed.granularity)
+        if folded is None:
+            found, whole = _from_rows(pair, hashed, columns, config, first_row, room)
+        else:
+            found, whole = _from_finer(pair, hashed, columns, config, folded, room)
+        if hashed.granularity != "week":  # which lies in two months as often as not
+            folded = whole
+        partials += found
+    return partials
+
+
+def _from_finer(
+    pair: ColumnPair,
+    hashed: HashedKeys,
+    columns: NumberColumns,
+    config: SketchConfig,
+    finer: _Folded,
+    room: int,
+) -> tuple[list[Partial], _Folded]:
+    """Fold the keys of a finer granularity, which are far fewer than the rows."""
+    coarse = hashed.hashes[finer.rows]
+    distinct, grouped = _group(coarse, config.scheme.order(coarse), config.scheme)
+    folded = _Folded(distinct, merge_states(finer.states, grouped), finer.rows[_one_of_each(grouped)])
+    partials = []
+    for column, (kept, state, complete) in enumerate(_cut(distinct, folded.states, room)):
+        own = replace(pair, value=columns.names[column])
+        counts = columns.counts_of(column, hashed.rows)
+        partials.append(Partial(own, kept, state, counts, complete, room))
+    return partials, folded
+
+
+def _from_rows(
+    pair: ColumnPair,
+    hashed: HashedKeys,
+    columns: NumberColumns,
+    config: SketchConfig,
+    first_row: int,
+    room: int,
+) -> tuple[list[Partial], _Folded | None]:
     """Drop the rows above the n-th smallest hash, and fold only the few that remain."""
-    columns = columns.without(key)
     hashes, orders = hashed.hashes, config.scheme.order(hashed.hashes)
     places = np.arange(hashes.size) if hashed.rows is None else hashed.rows
     found: dict[int, Partial] = {}
-    for limit, chosen in _columns_by_limit(orders, places, columns, config.size).items():
+    folded: _Folded | None = None
+    for limit, chosen in _columns_by_limit(orders, places, columns, room).items():
         near = slice(None) if limit is None else np.flatnonzero(orders <= limit)
         distinct, grouped = _group(hashes[near], orders[near], config.scheme)
         rows = places[near]
-        whole = chosen == list(range(len(columns.names))) and rows.size == columns.values.shape[1]
+        every_column = chosen == list(range(len(columns.names)))
+        whole = every_column and rows.size == columns.values.shape[1]
         values = columns.values if whole else columns.values[np.array(chosen)[:, None], rows]
         states = fold_rows(values, grouped, rows + first_row, config.states)
-        for column, (kept, state, complete) in zip(chosen, _cut(distinct, states, config.size), strict=True):
-            pair = ColumnPair(table, key, columns.names[column])
+        if limit is None and every_column:
+            folded = _Folded(distinct, states, _one_of_each(grouped))
+        for column, (kept, state, complete) in zip(chosen, _cut(distinct, states, room), strict=True):
+            own = replace(pair, value=columns.names[column])
             counts = columns.counts_of(column, hashed.rows)
-            found[column] = Partial(pair, kept, state, counts, complete and limit is None)
-    return [found[column] for column in sorted(found)]
+            found[column] = Partial(own, kept, state, counts, complete and limit is None, room)
+    return [found[column] for column in sorted(found)], folded
+
+
+def _one_of_each(keys: Grouped) -> npt.NDArray[np.intp]:
+    """Return the place of a row of each key."""
+    rows = np.empty(keys.count, dtype=np.intp)
+    rows[keys.groups] = np.arange(keys.groups.size)
+    return rows
 
 
 def _columns_by_limit(
-    orders: Orders, places: npt.NDArray[np.intp], columns: _Numbers, size: int
+    orders: Orders, places: npt.NDArray[np.intp], columns: NumberColumns, size: int
 ) -> dict[Any, list[int]]:
     """Group columns by the order above which no row of theirs can be in the sketch."""
     groups: dict[Any, list[int]] = {}
@@ -218,24 +250,30 @@ def merge(partials: Sequence[Partial], config: SketchConfig) -> Partial:
     distinct, grouped = _group(every, config.scheme.order(every), config.scheme)
     states = merge_states(concatenate([partial.states for partial in partials]), grouped)
     one_column = {name: array[None, :] for name, array in states.items()}
-    hashes, state, all_kept = next(_cut(distinct, one_column, config.size))
+    room = partials[0].room
+    hashes, state, all_kept = next(_cut(distinct, one_column, room))
     counts = reduce(add, (partial.counts for partial in partials))
     complete = all_kept and all(partial.complete for partial in partials)
-    return Partial(partials[0].pair, hashes, state, counts, complete)
+    return Partial(partials[0].pair, hashes, state, counts, complete, room)
 
 
 def finish(partials: Sequence[Partial], config: SketchConfig) -> list[Sketch]:
     """Turn fully merged partials into one sketch per pair and aggregate."""
     sketches: list[Sketch] = []
-    for _, sharing in groupby(partials, key=lambda partial: id(partial.hashes)):
-        alike = list(sharing)
-        states = stack([partial.states for partial in alike])  # columns with the same keys at once
+    sharing = [list(group) for _, group in groupby(partials, key=lambda partial: id(partial.hashes))]
+    for _, groups in groupby(sharing, key=len):  # as many columns: the granularities of a key, at once
+        alike = list(groups)
+        states = concatenate([stack([partial.states for partial in group]) for group in alike])
         values = {name: AGGREGATES[name].finish(states) for name in config.aggregates}
-        for array in (alike[0].hashes, *values.values()):
+        for array in (*(group[0].hashes for group in alike), *values.values()):
             array.setflags(write=False)  # sketches share them
-        sketches += [
-            Sketch(p.pair, name, config, p.hashes, values[name][column], p.counts, p.complete)
-            for column, p in enumerate(alike)
-            for name in config.aggregates
-        ]
+        start = 0
+        for group in alike:
+            keys = slice(start, start + group[0].hashes.size)
+            start = keys.stop
+            sketches += [
+                Sketch(p.pair, name, config, p.hashes, values[name][column, keys], p.counts, p.complete)
+                for column, p in enumerate(group)
+                for name in config.aggregates
+            ]
     return sketches

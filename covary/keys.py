@@ -1,12 +1,49 @@
-"""One canonical text for a key, whatever type it came as."""
+"""The text of a key, whatever type it came as: as it is written, and made canonical."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import time
 
 import polars as pl
 
+from covary.errors import IncompatibleSketches, SketchError
+
 MIDNIGHT = time(0)
-NORMALISER = "text-1"  # recorded in every index: sketches made under another one can't be compared
+# How keys become text, by what a person calls it. Recorded in every index, with a version that changes when a
+# rule does: sketches made under another one can't be compared.
+NORMALISERS = {"canonical": "canonical-1", "exact": "text-1"}
+
+LOOKALIKES = {
+    **dict.fromkeys("‘’‚‛ʼʹ′´`＇", "'"),
+    **dict.fromkeys("“”„‟″«»", '"'),
+    **dict.fromkeys("‐‑‒–—―−﹣－", "-"),
+    **dict.fromkeys("\u200b\u200c\u200d\u2060\ufeff\u00ad", ""),  # without width
+    "ß": "ss",  # what upper case makes of it
+    "ς": "σ",  # one letter in two forms
+}
+ODD = r"[^ -~]|[`]|  "  # anything but plain ASCII with single spaces
+PADDED_NUMBER = r"^(?:\+?-?0[0-9]+|\+-?[0-9]+|[+]?-?[0-9]+\.0*|[+]?-?0[0-9]+\.0*)$"
+# Made once, because building an expression costs more than running it on a small table.
+PLAINER = pl.all().str.to_lowercase().str.strip_chars()
+IS_ODD = pl.all().str.contains(ODD).any()
+IS_PADDED = pl.all().str.contains(PADDED_NUMBER).any().name.suffix(" padded")
+WHOLE_NUMBER = r"^\+?(-?)0*([0-9]+)(?:\.0*)?$"
+
+
+def check_normaliser(name: str) -> None:
+    """Refuse keys that were made into text in a way that this version does not know."""
+    if name not in NORMALISERS.values():
+        known = " and ".join(NORMALISERS.values())
+        raise IncompatibleSketches(
+            f"keys were written by {name!r}, this covary knows {known}; rebuild the index with covary index"
+        )
+
+
+def normaliser_of(key_text: str | None, hash: str) -> str:
+    """Say how keys become text: canonical, unless the paper's hash asks for the paper's raw text."""
+    chosen = key_text or ("exact" if hash == "murmur3" else "canonical")
+    if chosen not in NORMALISERS:
+        raise SketchError(f"there is no {chosen!r} way to write keys (--keys); there are: canonical, exact")
+    return NORMALISERS[chosen]
 
 
 def dates_held_as_times(rows: pl.DataFrame) -> list[str]:
@@ -54,3 +91,47 @@ def _datetime_text(column: pl.Series, kind: pl.Datetime) -> pl.Series:
     if kind.time_zone is not None:
         return column.dt.convert_time_zone("UTC").dt.to_string("%Y-%m-%dT%H:%M:%S%.fZ")
     return column.dt.to_string("%Y-%m-%dT%H:%M:%S%.f")
+
+
+def canonical_text(text: pl.Series) -> pl.Series:
+    """Write key text so that what people take for one key is one text; twice is the same as once.
+
+    Unicode's NFKC, lower case, single inner spaces and none outside, straight quotes and plain hyphens; whole
+    numbers without leading zeros or a fraction of zeros.
+    """
+    return canonical_texts([text])[0]
+
+
+def canonical_texts(texts: Sequence[pl.Series]) -> list[pl.Series]:
+    """Write several columns of key text so, in few calls: on a small table they are the cost."""
+    if not texts:
+        return []
+    rows = pl.DataFrame([text.alias(str(place)) for place, text in enumerate(texts)])
+    plain = rows.select_seq(PLAINER)
+    flags = plain.select_seq(IS_ODD, IS_PADDED).row(0)
+    found = []
+    for place, (text, column) in enumerate(zip(texts, plain.get_columns(), strict=True)):
+        done = column.alias(text.name)
+        if flags[place]:
+            done = _with_replaced(done, done.str.contains(ODD), _untangled)
+        if flags[len(texts) + place] or flags[place]:
+            padded = done.str.contains(PADDED_NUMBER)
+            done = _with_replaced(done, padded, _unpadded) if padded.any() else done
+        found.append(done)
+    return found
+
+
+def _with_replaced(text: pl.Series, where: pl.Series, change: Callable[[pl.Series], pl.Series]) -> pl.Series:
+    """Change only the cells that need it: most columns have few or none."""
+    if where.all():
+        return change(text)
+    return text.clone().scatter(where.arg_true(), change(text.filter(where)))
+
+
+def _untangled(text: pl.Series) -> pl.Series:
+    plain = text.str.normalize("NFKC").str.to_lowercase().str.replace_many(LOOKALIKES)
+    return plain.str.normalize("NFKC").str.replace_all(r"\s+", " ").str.strip_chars()
+
+
+def _unpadded(text: pl.Series) -> pl.Series:
+    return text.str.replace(WHOLE_NUMBER, "${1}${2}")

@@ -1,9 +1,10 @@
 """The list of candidates as a ranker sees it, with what is dear to know found only when a ranker asks."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
 from covary.aggregate import Floats
 from covary.bootstrap import pm1, pm1_ends
@@ -13,25 +14,62 @@ from covary.joins import join
 from covary.keysets import distinct_keys
 from covary.ranking import CandidateList
 from covary.sketches import Sketch
+from covary.times import GRANULARITIES
 
 TRUSTED_DIGITS = 9
+FEW_KEYS, MANY_HOSTS = 60, 10
+ENDLESS = 1e300
+DEPTHS = {granularity: depth for depth, granularity in enumerate(("", *GRANULARITIES))}
 OnProgress = Callable[[int, int], None]
 
 
 def candidate_list(
-    index: StoredSketches, query: Sketch, candidates: Candidates, seed: int, on_progress: OnProgress
+    index: StoredSketches,
+    queries: Sequence[Sketch],
+    candidates: Candidates,
+    seed: int,
+    on_progress: OnProgress,
+    common: npt.NDArray[np.bool_] | None = None,
 ) -> CandidateList:
-    """Describe candidates for a ranker."""
-    keys = max(distinct_keys(query).value, 1.0)
+    """Describe candidates for a ranker.
+
+    The few keys of a common key, such as months, are taken for a sample of many: that a join on them was seen
+    whole says little where any table would join.
+    """
+    keys = np.array([max(distinct_keys(query).value, 1.0) for query in queries])
+    joins = candidates.join_sizes
     return CandidateList(
         candidates.correlations,
         candidates.sample_sizes,
-        candidates.join_sizes,
-        np.minimum(1.0, candidates.join_sizes / keys),
-        lambda: _bootstrap(index, query, candidates, seed, on_progress),
-        lambda: _hoeffding_lengths(index, query, candidates),
+        joins if common is None else np.where(common, ENDLESS, joins),
+        np.minimum(1.0, joins / keys[candidates.asked]),
+        lambda: _bootstrap(index, queries, candidates, seed, on_progress),
+        lambda: _hoeffding_lengths(index, queries, candidates),
         seed,
     )
+
+
+def finest(index: StoredSketches, candidates: Candidates, fewest_pairs: int) -> Candidates:
+    """Keep one way to join with each column: on enough keys, at the finest granularity, on the most keys."""
+    columns = index.columns_at(candidates.sketches).with_columns(
+        table=pl.Series(index.tables_at(candidates.sketches)),
+        too_few=pl.Series(candidates.sample_sizes < fewest_pairs),
+        asked=pl.Series(candidates.asked),  # the finest first
+        shared=pl.Series(-candidates.sample_sizes),
+        depth=pl.col("granularity").replace_strict(DEPTHS, return_dtype=pl.Int64),
+        place=np.arange(candidates.sketches.size),
+    )
+    kept = columns.sort("too_few", "depth", "shared", "asked", "place").unique(
+        ["table", "key", "value", "aggregate"], keep="first"
+    )
+    return candidates.only(np.sort(kept["place"].to_numpy()))
+
+
+def common_keys(index: StoredSketches, candidates: Candidates) -> tuple[npt.NDArray[np.bool_], int]:
+    """Mark the joins on few keys that many tables share, as months do; return how many tables those are."""
+    few = candidates.join_sizes <= FEW_KEYS
+    hosts = np.unique(index.tables_at(candidates.sketches[few])).size
+    return few & (hosts >= MANY_HOSTS), hosts
 
 
 def best_first(candidates: Candidates, scores: Floats, count: int) -> tuple[npt.NDArray[np.int64], Floats]:
@@ -49,23 +87,41 @@ def best_first(candidates: Candidates, scores: Floats, count: int) -> tuple[npt.
     return order, scores[order]
 
 
+def largest_overlap(candidates: Candidates, count: int | None) -> Candidates:
+    """Return those that share the most sampled keys; None: all."""
+    if count is None:
+        return candidates
+    order = np.lexsort((candidates.sketches, -candidates.sample_sizes))
+    return candidates.only(order[:count])
+
+
+def count_undefined(candidates: Candidates) -> int:
+    """Count those without a correlation."""
+    return int(np.count_nonzero(np.isnan(candidates.correlations)))
+
+
 def _bootstrap(
-    index: StoredSketches, query: Sketch, candidates: Candidates, seed: int, on_progress: OnProgress
+    index: StoredSketches,
+    queries: Sequence[Sketch],
+    candidates: Candidates,
+    seed: int,
+    on_progress: OnProgress,
 ) -> tuple[Floats, Floats]:
     """Resample every candidate; NaN where r is undefined."""
     total = candidates.sketches.size
     estimates, lengths = np.full(total, np.nan), np.full(total, np.nan)
     for place in np.flatnonzero(~np.isnan(candidates.correlations)):
         on_progress(int(place), total)
+        query = queries[candidates.asked[place]]
         sample = join(query, index.sketch_at(int(candidates.sketches[place])))
         low, high = pm1_ends(sample.x, sample.y, seed)
         estimates[place], lengths[place] = pm1(sample.x, sample.y, seed), high - low
     return estimates, lengths
 
 
-def _hoeffding_lengths(index: StoredSketches, query: Sketch, candidates: Candidates) -> Floats:
-    moments = index.moments(query, "pearson", candidates.sketches)
-    own_low, own_high = query.value_range
+def _hoeffding_lengths(index: StoredSketches, queries: Sequence[Sketch], candidates: Candidates) -> Floats:
+    moments = index.moments(queries, "pearson", candidates)
+    own_low, own_high = np.array([query.value_range for query in queries])[candidates.asked].T
     lows, highs = index.value_ranges(candidates.sketches)
     lengths = small_sample_lengths(
         (moments.x_mean, moments.y_mean),

@@ -51,9 +51,9 @@ IndexFolder = Annotated[Path, _argument("INDEX", "The index's folder.")]
 
 Into = Annotated[Path, _required("INDEX", "The index's folder.")]
 AskedIndex = Annotated[Path, _required("INDEX", "The index to ask.")]
-Key = Annotated[str, _required("COLUMN", "The column to join on.")]
+Key = Annotated[str, _required("COLUMN", "The column to join on; or several, in any order: date,zip.")]
 Value = Annotated[str, _required("COLUMN", "The column of numbers to explain.")]
-LeftKey = Annotated[str, _required("COLUMN", "LEFT's key.")]
+LeftKey = Annotated[str, _required("COLUMN", "LEFT's key; or several columns, in any order: date,zip.")]
 LeftValue = Annotated[str, _required("COLUMN", "LEFT's numbers.")]
 RightKey = Annotated[str, _required("COLUMN", "RIGHT's key.")]
 RightValue = Annotated[str, _required("COLUMN", "RIGHT's numbers.")]
@@ -69,7 +69,35 @@ Aggregates = Annotated[
     list[str] | None,
     typer.Option(metavar="NAME", show_default="mean", help=f"{AGGREGATES} Several give a sketch each."),
 ]
-Keys = Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="Only these columns are keys.")]
+Keys = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COLUMN", help="Only these columns are keys; COLUMN,COLUMN is one key of two columns."
+    ),
+]
+KeyText = Annotated[
+    str | None,
+    typer.Option(
+        "--keys",
+        metavar="NAME",
+        show_default="canonical; exact with murmur3",
+        help="canonical: 07030 meets 7030, 1/5/2013 meets 2013-01-05, MANHATTAN meets Manhattan, CIV meets "
+        "Ivory Coast; or exact: raw text, as in the paper.",
+    ),
+]
+By = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        show_default="the finest that both sides have",
+        help="Join times by hour, day, week, month, quarter or year.",
+    ),
+]
+SmallNumbers = Annotated[
+    bool,
+    flag("--small-numbers", "Show columns that share only numbers below 1,000 under another name, too."),
+]
+Explain = Annotated[bool, flag("--explain", "Say of each hit how its keys met yours, with examples.")]
 Values = Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="Only these columns are numbers.")]
 Master = Annotated[
     str | None, typer.Option(metavar="URL", show_default="local[*]", help="The Spark master to run on.")

@@ -8,16 +8,20 @@ import pyarrow as pa
 
 from covary.segmentfiles import as_arrow
 from covary.sketches import ColumnPair, Counts, Partial
+from covary.tallies import Tallies, Tally
 
 PARTIAL = pa.schema(
     [
         pa.field("table", pa.int32()),
         pa.field("key", pa.string()),
         pa.field("value", pa.string()),
+        pa.field("granularity", pa.string()),
         pa.field("complete", pa.bool_()),
         pa.field("counts", pa.string()),
         pa.field("states", pa.binary()),
+        pa.field("room", pa.int32()),
         pa.field("rows", pa.int64()),
+        pa.field("tallies", pa.string()),
         pa.field("problem", pa.string()),
     ]
 )
@@ -34,11 +38,26 @@ def partial_row(table: int, partial: Partial, rows: int) -> dict[str, Any]:
         "table": table,
         "key": partial.pair.key,
         "value": partial.pair.value,
+        "granularity": partial.pair.granularity,
         "complete": partial.complete,
         "counts": json.dumps(asdict(partial.counts)),
         "states": sink.getvalue().to_pybytes(),
+        "room": partial.room,
         "rows": rows,
     }
+
+
+def tallies_row(table: int, tallies: Tallies) -> dict[str, Any]:
+    """Write what a chunk could not use as a row."""
+    return {"table": table, "tallies": json.dumps({name: asdict(tally) for name, tally in tallies.items()})}
+
+
+def tallies_from(row: dict[str, Any]) -> Tallies:
+    """Read the tallies that a row holds."""
+    found = json.loads(row["tallies"])
+    return Tallies(
+        {name: Tally(**tally | {"examples": tuple(tally["examples"])}) for name, tally in found.items()}
+    )
 
 
 def partial_from(row: dict[str, Any], table: str) -> Partial:
@@ -46,9 +65,10 @@ def partial_from(row: dict[str, Any], table: str) -> Partial:
     states = pa.ipc.open_stream(row["states"]).read_all()
     arrays = {name: states.column(name).to_numpy() for name in states.column_names}
     return Partial(
-        ColumnPair(table, row["key"], row["value"]),
+        ColumnPair(table, row["key"], row["value"], row["granularity"]),
         arrays.pop("hash"),
         arrays,
         Counts(**json.loads(row["counts"])),
         row["complete"],
+        row["room"],
     )

@@ -1,6 +1,7 @@
 """The top-k join-correlation query (paper, section 4): the method on one screen."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -9,14 +10,26 @@ import numpy.typing as npt
 
 from covary.aggregate import Floats
 from covary.estimates import HowToMeasure, estimate_sample
-from covary.frames import Frame, open_table, sketch_table
+from covary.explanations import explanation_of
+from covary.frames import Asked, Frame, KeyName, open_table, sketch_table
 from covary.hits import Hit, Hits, QueryNote
 from covary.index import Candidates, StoredSketches
 from covary.intervals import CONFIDENCE
 from covary.joins import join
-from covary.keysets import check_comparable, distinct_keys
-from covary.listing import OnProgress, best_first, candidate_list
+from covary.keyrows import SEPARATOR
+from covary.keys import check_normaliser
+from covary.keysets import distinct_keys
+from covary.listing import (
+    OnProgress,
+    best_first,
+    candidate_list,
+    common_keys,
+    count_undefined,
+    finest,
+    largest_overlap,
+)
 from covary.measures import DEFAULT_MEASURE
+from covary.namesakes import unrelated
 from covary.ranking import BASELINES, DEFAULT_RANKER, ranker_named
 from covary.settings import DEFAULT_CORRECTION, DEFAULT_MIN_SAMPLE, DEFAULT_SHORTLIST, DEFAULT_TOP, Settings
 from covary.significance import CORRECTIONS, p_values, quick_p_values
@@ -33,12 +46,15 @@ class Answer:
 
     own: int
     joinable: int
+    unrelated: int  # of those that join: on small numbers alone, under other names
     looked_at: int  # of those that join: all, or the ones to retrieve
     tested: Candidates
     measured: Candidates | None  # by a dearer measure
     q_values: dict[str, Floats]
     best: Numbers
     hits: tuple[Hit, ...]
+    common: int  # columns that join on few keys which many tables share
+    hosts: int  # how many tables those are
 
 
 class Index(StoredSketches):
@@ -47,9 +63,10 @@ class Index(StoredSketches):
     def query(
         self,
         frame: Frame,
-        key: str,
+        key: KeyName,
         value: str,
         *,
+        by: str | None = None,
         aggregate: str = "mean",
         top: int = DEFAULT_TOP,
         measure: str = DEFAULT_MEASURE,
@@ -63,6 +80,8 @@ class Index(StoredSketches):
         retrieve: int | None = None,
         shortlist: int = DEFAULT_SHORTLIST,
         include_own: bool = False,
+        small_numbers: bool = False,
+        explain: bool = False,
         seed: int = 0,
         on_progress: OnProgress | None = None,
     ) -> Hits:
@@ -70,8 +89,10 @@ class Index(StoredSketches):
 
         Args:
             frame: a Polars, pandas or Arrow table, or the path of a file.
-            key: the column to join on.
+            key: the column to join on; or several, in any order, as "date,zip" or ["date", "zip"].
             value: the column of numbers.
+            by: join times by "hour", "day", "week", "month", "quarter" or "year"; None: by the finest that
+                both sides have.
             aggregate: how rows of one key of the query become one number.
             top: how many hits to return.
             measure: "pearson", "spearman", "rin", "qn", "pm1", "kendall", "distance" or "chatterjee".
@@ -85,51 +106,70 @@ class Index(StoredSketches):
             retrieve: look only at this many columns, those sharing the most sampled keys (paper: 100).
             shortlist: how many columns a dearer measure than pearson, spearman and rin measures.
             include_own: also return columns of the queried file, if the index holds it.
+            small_numbers: also return columns that share only numbers below 1,000, at most 60, under a name
+                that has no word in common with `key`.
+            explain: also say for each hit how its keys met, with examples.
             seed: of shuffling, resampling and random ranking.
             on_progress: called with how many columns are done, of how many, while that takes long.
         """
         started = time.perf_counter()
         how = HowToMeasure(measure, interval, confidence, seed)
-        settings = Settings(how, rank, top, min_sample, retrieve, shortlist, max_q, correction)
-        config = SketchConfig(self.config.size, (aggregate,), self.config.hash)
-        check_comparable(self.config, config)
-        table = open_table(frame, [key, value])
-        query = sketch_table(table, key, value, config)
+        settings = Settings(how, rank, top, min_sample, retrieve, shortlist, max_q, correction, small_numbers)
+        config = SketchConfig(self.config.size, (aggregate,), self.config.hash, self.config.normaliser)
+        check_normaliser(self.config.normaliser)
+        table = open_table(frame, key, value)
+        asked = sketch_table(table, value, config, any_order=True)
+        queries = [each.sketch for each in asked.at(by)]
         left_out = np.empty(0, dtype=np.int64) if include_own else self.made_from(table.path)
-        found = self.answer(query, settings, left_out, on_progress)
+        found = self.answer(queries, settings, left_out, on_progress)
         by_chance = None
         if null:
-            shuffled = replace(query, values=np.random.default_rng(seed).permutation(query.values))
+            shuffled = [
+                replace(query, values=np.random.default_rng(seed).permutation(query.values))
+                for query in queries
+            ]
             rank_by_chance = DEFAULT_RANKER if rank in BASELINES else rank
             unfiltered = replace(settings, max_q=None, rank=rank_by_chance)
             by_chance = self.answer(shuffled, unfiltered, left_out, on_progress).hits
-        return _hits(query, settings, found, by_chance, started)
+        if explain:
+            found = replace(found, hits=self._explained(found.hits, asked))
+        return _hits(queries[0], settings, found, by_chance, started)
 
     def answer(
         self,
-        query: Sketch,
+        query: Sketch | Sequence[Sketch],
         settings: Settings,
         left_out: Numbers | None = None,
         on_progress: OnProgress | None = None,
     ) -> Answer:
-        """Score what joins, rank the whole list, measure the best, and test for chance (section 4.4)."""
+        """Score what joins, rank the whole list, measure the best, and test for chance (section 4.4).
+
+        A query may come as several sketches, of which each column joins with one: its times at several
+        granularities, finest first; the columns of its key in several orders.
+        """
         on_progress = on_progress or _silent
+        queries = [query] if isinstance(query, Sketch) else list(query)
         how, rank = settings.how, ranker_named(settings.rank)
-        scored = self.score(query, how.definition.scores_by)
+        scored = self._score_each(queries, settings)
         joinable = scored if left_out is None else scored.only(~np.isin(scored.sketches, left_out))
         own = int(scored.sketches.size - joinable.sketches.size)
-        looked_at = _largest_overlap(joinable, settings.retrieve)
+        related = joinable
+        if not settings.small_numbers:
+            related = joinable.only(~self._unrelated(queries, joinable))
+        looked_at = largest_overlap(related, settings.retrieve)
         tested = looked_at.only(looked_at.sample_sizes >= settings.fewest_pairs)
-        scores = rank(candidate_list(self, query, tested, how.seed, on_progress))
+        common, hosts = common_keys(self, tested)
+        scores = rank(candidate_list(self, queries, tested, how.seed, on_progress, common))
         chance = quick_p_values(tested.correlations, tested.sample_sizes)
         closer = chance < max(WORTH_A_CLOSER_LOOK, settings.max_q or 0.0)
         if not how.definition.p_value:
-            self._test_closer(query, tested, how, chance, closer)
+            self._test_closer(queries, tested, how, chance, closer)
         listed, places, measured = tested, np.arange(tested.sketches.size), None
         if how.dearer:
             places, _ = best_first(tested, scores, settings.shortlist)
-            listed, own_test = self._measure_again(query, tested.only(places), how, on_progress)
-            scores, measured = rank(candidate_list(self, query, listed, how.seed, on_progress)), listed
+            listed, own_test = self._measure_again(queries, tested.only(places), how, on_progress)
+            given = candidate_list(self, queries, listed, how.seed, on_progress, common[places])
+            scores, measured = rank(given), listed
             if how.definition.p_value:
                 chance = np.where(np.isnan(chance), np.nan, 1.0)  # what was not measured counts as chance
                 chance[places] = own_test
@@ -137,47 +177,92 @@ class Index(StoredSketches):
         places = places[order]
         if not how.definition.p_value:
             # A weak hit has not been looked at closely yet, and is shown all the same.
-            self._test_closer(query, tested, how, chance, np.isin(np.arange(chance.size), places) & ~closer)
+            shown = np.isin(np.arange(chance.size), places)
+            self._test_closer(queries, tested, how, chance, shown & ~closer)
         q_values = {name: correct(chance) for name, correct in CORRECTIONS.items()}
         hits = tuple(
-            self._hit(query, int(tested.sketches[place]), how, score, [q[place] for q in q_values.values()])
+            self._hit(
+                queries[tested.asked[place]],
+                int(tested.sketches[place]),
+                how,
+                score,
+                [q[place] for q in q_values.values()],
+                hosts if common[place] else None,
+            )
             for place, score in zip(places, best, strict=True)
         )
         return Answer(
-            own,
-            joinable.sketches.size,
-            looked_at.sketches.size,
-            tested,
-            measured,
-            q_values,
-            tested.sketches[places],
-            hits,
+            own=own,
+            joinable=joinable.sketches.size,
+            unrelated=joinable.sketches.size - related.sketches.size,
+            looked_at=looked_at.sketches.size,
+            tested=tested,
+            measured=measured,
+            q_values=q_values,
+            best=tested.sketches[places],
+            hits=hits,
+            common=int(common.sum()),
+            hosts=hosts if common.any() else 0,
         )
 
+    def _score_each(self, queries: Sequence[Sketch], settings: Settings) -> Candidates:
+        """Score every column that joins with any sketch of a query, by the one that fits it best."""
+        measure = settings.how.definition.scores_by
+        found = [self.score(query, measure, asked) for asked, query in enumerate(queries)]
+        if len(found) == 1:
+            return found[0]
+        return finest(self, Candidates.of_all(found), settings.fewest_pairs)
+
+    def _unrelated(self, queries: Sequence[Sketch], joinable: Candidates) -> npt.NDArray[np.bool_]:
+        """Mark joins on small numbers alone between columns of other names."""
+        marked = np.zeros(joinable.sketches.size, dtype=np.bool_)
+        for asked, query in enumerate(queries):
+            if not query.pair.granularity and SEPARATOR not in query.pair.key:
+                own = np.flatnonzero(joinable.asked == asked)
+                marked[own] = unrelated(self, query, joinable.only(own))
+        return marked
+
+    def _explained(self, hits: Sequence[Hit], asked: Asked) -> tuple[Hit, ...]:
+        """Say of each hit how its keys met those of the query."""
+        return tuple(replace(hit, explanation=explanation_of(hit, asked, self)) for hit in hits)
+
     def _test_closer(
-        self, query: Sketch, tested: Candidates, how: HowToMeasure, p: Floats, closer: npt.NDArray[np.bool_]
+        self,
+        queries: Sequence[Sketch],
+        tested: Candidates,
+        how: HowToMeasure,
+        p: Floats,
+        closer: npt.NDArray[np.bool_],
     ) -> None:
         """Put p-values from the moments of the samples in place of the quick ones."""
-        p[closer] = p_values(self.moments(query, how.definition.scores_by, tested.sketches[closer]))
+        p[closer] = p_values(self.moments(queries, how.definition.scores_by, tested.only(closer)))
 
     def _measure_again(
-        self, query: Sketch, shortlist: Candidates, how: HowToMeasure, on_progress: OnProgress
+        self, queries: Sequence[Sketch], shortlist: Candidates, how: HowToMeasure, on_progress: OnProgress
     ) -> tuple[Candidates, Floats]:
         """Measure a shortlist by the dearer measure that was asked for; return its p-values, too."""
         total = int(shortlist.sketches.size)
         values, chance = np.empty(total), np.empty(total)
         for place, number in enumerate(shortlist.sketches):
             on_progress(place, total)
-            sample = join(query, self.sketch_at(int(number)))
+            sample = join(queries[shortlist.asked[place]], self.sketch_at(int(number)))
             values[place] = how.value_of(sample)
             chance[place] = how.p_value_of(sample) if how.definition.p_value else np.nan
         return replace(
             shortlist, correlations=np.maximum(values, 0) if how.definition.from_zero else values
         ), chance
 
-    def _hit(self, query: Sketch, number: int, how: HowToMeasure, score: float, q_values: list[float]) -> Hit:
+    def _hit(
+        self,
+        query: Sketch,
+        number: int,
+        how: HowToMeasure,
+        score: float,
+        q_values: list[float],
+        hosts: int | None,
+    ) -> Hit:
         found = self.sketch_at(number)
-        counts = found.counts
+        counts, keys, own_keys = found.counts, distinct_keys(found).value, distinct_keys(query).value
         return Hit(
             **asdict(estimate_sample(join(query, found), how)),
             **asdict(found.pair),
@@ -186,8 +271,13 @@ class Index(StoredSketches):
             q_value=float(q_values[0]),
             q_value_by=float(q_values[1]),
             rows=counts.rows,
-            distinct_keys=distinct_keys(found).value,
+            distinct_keys=keys,
             dropped_rows=counts.rows - counts.kept_rows,
+            rows_per_key=counts.kept_rows / max(keys, 1.0),
+            query_key=query.pair.key,
+            query_distinct_keys=own_keys,
+            query_rows_per_key=query.counts.kept_rows / max(own_keys, 1.0),
+            hosts=hosts,
         )
 
 
@@ -195,12 +285,15 @@ def _hits(
     query: Sketch, settings: Settings, found: Answer, by_chance: tuple[Hit, ...] | None, started: float
 ) -> Hits:
     """Tell a person what was found, what was asked, and what was left out."""
-    how, constant = settings.how, _count_undefined(found.tested)
+    how, constant = settings.how, count_undefined(found.tested)
     return Hits(
         query=QueryNote.of(query),
         candidates=found.joinable,
         hidden=found.looked_at - int(found.tested.sketches.size),
         own=found.own,
+        unrelated=found.unrelated,
+        common=found.common,
+        hosts=found.hosts,
         constant=constant,
         tested=int(found.tested.sketches.size) - constant,
         survivors=int(np.count_nonzero(found.q_values[settings.correction] <= settings.level)),
@@ -209,7 +302,7 @@ def _hits(
         max_q=None if settings.max_q is None else float(settings.max_q),
         retrieve=settings.retrieve,
         shortlist=int(found.measured.sketches.size) if found.measured else None,
-        undefined=_count_undefined(found.measured) if found.measured else 0,
+        undefined=count_undefined(found.measured) if found.measured else 0,
         scored_by=how.definition.scores_by,
         tested_by=how.tested_by,
         hits=found.hits,
@@ -227,17 +320,6 @@ def _hits(
 def open_index(path: str | Path) -> Index:
     """Open an index, checking every file against its checksum. Needs neither Spark nor Java."""
     return Index.open(path)
-
-
-def _largest_overlap(candidates: Candidates, count: int | None) -> Candidates:
-    if count is None:
-        return candidates
-    order = np.lexsort((candidates.sketches, -candidates.sample_sizes))
-    return candidates.only(order[:count])
-
-
-def _count_undefined(candidates: Candidates) -> int:
-    return int(np.count_nonzero(np.isnan(candidates.correlations)))
 
 
 def _silent(done: int, total: int) -> None:

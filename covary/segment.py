@@ -18,7 +18,19 @@ from covary.segmentfiles import Segment
 from covary.sketches import Counts, Sketch
 
 Places = npt.NDArray[np.int64]
-COLUMN_NOTE = pl.Struct({"name": pl.String, "kind": pl.String, "role": pl.String, "reason": pl.String})
+COLUMN_NOTE = pl.Struct(
+    {
+        "name": pl.String,
+        "kind": pl.String,
+        "role": pl.String,
+        "reason": pl.String,
+        "keys": pl.List(pl.String),
+        "missing": pl.Int64,
+        "not_understood": pl.Int64,
+        "not_understood_examples": pl.List(pl.String),
+        "canonical_examples": pl.List(pl.List(pl.String)),
+    }
+)
 TABLES = pl.Schema(
     {
         "name": pl.String(),
@@ -35,6 +47,7 @@ SKETCHES = pl.Schema(
         "table": pl.UInt32,
         "key": pl.String,
         "value": pl.String,
+        "granularity": pl.String,
         "aggregate": pl.String,
         "key_set": pl.UInt32,
         "rows": pl.Int64,
@@ -51,12 +64,29 @@ SETS_PER_BLOCK = 64
 
 @dataclass(frozen=True, slots=True)
 class ColumnNote:
-    """What was decided about a column, and why."""
+    """What was decided about a column, why, and what of it could not be used.
+
+    Attributes:
+        name: of the column.
+        kind: what it holds.
+        role: "key", "number", "key and number" or "".
+        reason: why, in plain words.
+        keys: the keys that it is part of: itself, and with another column.
+        missing: cells that are empty or a mark of absence.
+        not_understood: cells that are there, but could not be read as what the column holds.
+        not_understood_examples: a few of those.
+        canonical_examples: keys as written and as canonical text; none if canonical text is what was written.
+    """
 
     name: str
     kind: str
     role: str
     reason: str
+    keys: tuple[str, ...] = ()
+    missing: int = 0
+    not_understood: int = 0
+    not_understood_examples: tuple[str, ...] = ()
+    canonical_examples: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +141,13 @@ def _table_frame(records: Sequence[TableRecord]) -> pl.DataFrame:
 
 def _share_key_sets(sketches: Sequence[Sketch]) -> list[_KeySet]:
     """Bring together the sketches of one key column that ended up with the same keys."""
-    found: dict[tuple[str, bytes, bool], _KeySet] = {}
+    found: dict[tuple[str, str, bytes, bool], _KeySet] = {}
     last: Sketch | None = None
-    name: tuple[str, bytes, bool] = ("", b"", False)
+    name: tuple[str, str, bytes, bool] = ("", "", b"", False)
     for sketch in sketches:
         if last is None or sketch.key_hashes is not last.key_hashes or sketch.pair.key != last.pair.key:
-            name = (sketch.pair.key, sketch.key_hashes.tobytes(), sketch.complete)
+            pair = sketch.pair
+            name = (pair.key, pair.granularity, sketch.key_hashes.tobytes(), sketch.complete)
         found.setdefault(name, _KeySet(sketch.key_hashes, [])).sketches.append(sketch)
         last = sketch
     return [key_set for key_set in found.values() if key_set.hashes.size]
@@ -129,6 +160,7 @@ def _sketch_frame(key_sets: Sequence[_KeySet], table_of: Sequence[int]) -> pl.Da
         "table": [table_of[number] for number in key_set_of],
         "key": [sketch.pair.key for sketch in sketches],
         "value": [sketch.pair.value for sketch in sketches],
+        "granularity": [sketch.pair.granularity for sketch in sketches],
         "aggregate": [sketch.aggregate for sketch in sketches],
         "key_set": key_set_of,
     }

@@ -32,6 +32,7 @@ class Settings:
     shortlist: int = DEFAULT_SHORTLIST
     max_q: float | None = None
     correction: str = DEFAULT_CORRECTION
+    small_numbers: bool = False
 
     def __post_init__(self) -> None:
         ranker_named(self.rank)

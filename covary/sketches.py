@@ -8,9 +8,10 @@ from numbers import Integral
 from covary.aggregate import AGGREGATES, Floats, States
 from covary.errors import SketchError, chosen
 from covary.hashing import SCHEMES, Hashes, HashScheme
-from covary.keys import NORMALISER
+from covary.keys import NORMALISERS
 
 DEFAULT_SIZE = 1024
+SMALLEST_ROOM = 32
 
 Range = tuple[float, float]
 
@@ -22,7 +23,7 @@ class SketchConfig:
     size: int = DEFAULT_SIZE
     aggregates: tuple[str, ...] = ("mean",)
     hash: str = "xxhash64"
-    normaliser: str = NORMALISER
+    normaliser: str = NORMALISERS["canonical"]
 
     def __post_init__(self) -> None:
         if not isinstance(self.size, Integral) or self.size < 3:
@@ -38,6 +39,13 @@ class SketchConfig:
         """The hash functions behind the name."""
         return SCHEMES[self.hash]
 
+    def room(self, depth: int) -> int:
+        """How many keys a sketch holds that is so many granularities coarser than the finest.
+
+        Half as many each time: all of a column's granularities take no more than twice the finest one's room.
+        """
+        return max(self.size >> depth, min(self.size, SMALLEST_ROOM))
+
     @property
     def states(self) -> frozenset[str]:
         """The states that the aggregates need."""
@@ -46,11 +54,20 @@ class SketchConfig:
 
 @dataclass(frozen=True, slots=True)
 class ColumnPair:
-    """A key column and a number column of one table."""
+    """A key and a number column of one table.
+
+    Attributes:
+        table: the table.
+        key: the column that joins; several are written with a comma in between.
+        value: the column of numbers.
+        granularity: what times in the key were rounded down to: "moment" (nothing), "hour", "day", "week",
+            "month", "quarter" or "year"; "" for a key without times.
+    """
 
     table: str
     key: str
     value: str
+    granularity: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +106,7 @@ class Partial:
     states: States
     counts: Counts
     complete: bool
+    room: int
 
 
 @dataclass(frozen=True, eq=False)

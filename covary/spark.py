@@ -22,8 +22,8 @@ DONE = pa.schema(
 FEW_TASKS = 8
 DONE_SQL = "task string, error int, message string"
 PARTIAL_SQL = (
-    "table int, key string, value string, complete boolean, counts string, states binary, rows long, "
-    "problem string"
+    "table int, key string, value string, granularity string, complete boolean, counts string, "
+    "states binary, room int, rows long, tallies string, problem string"
 )
 
 

@@ -15,17 +15,20 @@ from typing import IO, Any
 import polars as pl
 import pyarrow as pa
 
-from covary.columns import ColumnProfile, choose, profile_columns, with_numbers
+from covary.columns import ColumnProfile, with_numbers
 from covary.errors import CovaryError, UnreadableTable
 from covary.frames import merge_all, sketch_batches
 from covary.kernel import finish
-from covary.keys import dates_held_as_times, with_dates
-from covary.partials import PARTIAL, partial_from, partial_row
+from covary.keyreading import FEWEST_PERIODS
+from covary.keyrows import Key, readings_of
+from covary.partials import PARTIAL, partial_from, partial_row, tallies_from, tallies_row
+from covary.roles import Roles, roles_of
 from covary.segment import ColumnNote, TableRecord, build_segment
 from covary.segmentfiles import write_files
-from covary.sketches import Partial, Sketch, SketchConfig
+from covary.sketches import ColumnPair, Partial, Sketch, SketchConfig
 from covary.sources import TableSource, shown
 from covary.tables import WHOLE, Chunk, Layout, layout_of, plan_chunks, read_chunk, sample_rows
+from covary.tallies import Tallies, Tally
 
 CHUNK_BYTES = 32 << 20
 PARQUET_CHUNK_BYTES = 16 << 20  # packed tighter, so each byte is more work
@@ -56,15 +59,18 @@ class LargeTable:
     source: TableSource
     layout: Layout
     chunks: tuple[Chunk, ...]
-    profiles: tuple[ColumnProfile, ...]
-    keys: tuple[str, ...]
-    numbers: tuple[str, ...]
-    dates: tuple[str, ...]  # columns of times that are all at midnight
+    roles: Roles
 
     @property
-    def pairs(self) -> list[tuple[str, str]]:
+    def pairs(self) -> list[ColumnPair]:
         """The ⟨key, number⟩ pairs to sketch."""
-        return [(key, number) for key in self.keys for number in self.numbers if key != number]
+        return [
+            ColumnPair(self.source.name, key.name, number, granularity)
+            for key in self.roles.keys
+            for granularity in key.granularities
+            for number in self.roles.numbers
+            if number not in key.columns
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +116,7 @@ def plan(tables: Sequence[TableSource], settings: Settings) -> Plan:
             if cut.pairs:
                 large.append(cut)
             else:
-                settled.append(_record(table, columns=_notes(cut.profiles, cut.keys, cut.numbers)))
+                settled.append(_record(table, columns=_notes(cut.roles, Tallies())))
             continue
         if filled + table.size > room:
             groups.append([])
@@ -129,11 +135,13 @@ def _cut(table: TableSource, settings: Settings) -> LargeTable | None:
     chunks = plan_chunks(table, layout, chunk_bytes)
     if len(chunks) == 1:
         return None
-    sample = sample_rows(table, layout, chunks)
-    profiles = [replace(profile, values=None) for profile in profile_columns(sample)]
-    keys, numbers = choose(profiles, table.name, settings.keys, settings.values)
-    dates = tuple(dates_held_as_times(sample))
-    large = LargeTable(table, layout, tuple(chunks), tuple(profiles), tuple(keys), tuple(numbers), dates)
+    roles, _ = roles_of(
+        sample_rows(table, layout, chunks), table.name, settings.config, settings.keys, settings.values
+    )
+    slim = replace(
+        roles, profiles=tuple(replace(profile, values=None, key=None) for profile in roles.profiles)
+    )
+    large = LargeTable(table, layout, tuple(chunks), slim)
     fewer = MOST_PARTIALS // max(1, len(large.pairs))
     if len(chunks) <= max(fewer, 2):
         return large
@@ -170,20 +178,26 @@ def _sketch_whole(table: TableSource, settings: Settings) -> tuple[TableRecord, 
         layout = layout_of(table)
         batches = read_chunk(Chunk(table, 0, *WHOLE), layout)
         first = next(batches, pl.DataFrame(schema=dict.fromkeys(layout.columns, pl.String)))
-        profiles = profile_columns(first)
-        keys, numbers = choose(profiles, table.name, settings.keys, settings.values)
-        dates = dates_held_as_times(first)
-        first = with_numbers(first, profiles, keys)
-        counted = _RowCount(with_dates(rows, dates) for rows in chain([first], batches))
-        if keys and numbers:
-            partials = sketch_batches(counted, keys, numbers, settings.config, table.name)
+        roles, known = roles_of(first, table.name, settings.config, settings.keys, settings.values)
+        first = with_numbers(first, roles.profiles, readings_of(roles.keys))
+        counted, tallies = _RowCount(chain([first], batches)), known.tallies if known else Tallies()
+        if roles.keys and roles.numbers:
+            partials = sketch_batches(
+                counted,
+                roles.keys,
+                roles.numbers,
+                settings.config,
+                tallies,
+                table.name,
+                known=known.columns if known else None,
+            )
         else:
             partials = []
             counted.exhaust()
-        sketches = finish(partials, settings.config)
+        sketches = _worth_having(finish(partials, settings.config), roles.keys)
         if not counted.rows:
             return _record(table, problem="it has no rows"), []
-        return _record(table, counted.rows, columns=_notes(profiles, keys, numbers)), sketches
+        return _record(table, counted.rows, columns=_notes(roles, tallies)), sketches
     except BAD_TABLE as problem:
         return _record(table, problem=_reason(problem)), []
 
@@ -205,28 +219,54 @@ class _RowCount:
             pass
 
 
-def _notes(
-    profiles: Sequence[ColumnProfile], keys: Sequence[str], numbers: Sequence[str]
-) -> tuple[ColumnNote, ...]:
-    def role(name: str) -> str:
-        return " and ".join(role for role, names in (("key", keys), ("number", numbers)) if name in names)
+def _worth_having(sketches: Sequence[Sketch], keys: Sequence[Key]) -> list[Sketch]:
+    """Leave out coarse granularities with so few keys that a join on them would be hidden."""
+    finest = {key.name: key.granularities[0] for key in keys}
+    return [
+        sketch
+        for sketch in sketches
+        if sketch.size >= FEWEST_PERIODS or sketch.pair.granularity == finest[sketch.pair.key]
+    ]
 
-    return tuple(ColumnNote(p.name, p.kind, role(p.name), p.reason) for p in profiles)
+
+def _notes(roles: Roles, tallies: Tallies) -> tuple[ColumnNote, ...]:
+    in_pairs: dict[str, list[str]] = {}
+    for key in roles.keys:
+        for column in key.columns:
+            in_pairs.setdefault(column, []).append(key.name)
+    return tuple(_note(profile, roles, in_pairs.get(profile.name, []), tallies) for profile in roles.profiles)
+
+
+def _note(profile: ColumnProfile, roles: Roles, keys: Sequence[str], tallies: Tallies) -> ColumnNote:
+    name = profile.name
+    served = (("key", bool(keys)), ("number", name in roles.numbers))
+    tally = tallies.get(name, Tally())
+    return ColumnNote(
+        name,
+        profile.kind,
+        " and ".join(role for role, serves in served if serves),
+        profile.reason,
+        tuple(keys),
+        tally.missing,
+        tally.not_understood,
+        tally.examples,
+        roles.examples.get(name, ()),
+    )
 
 
 def sketch_chunk(number: int, table: LargeTable, chunk: Chunk, settings: Settings) -> pa.RecordBatch:
     """Sketch one chunk of a large table to partial sketches, one row each."""
     with _progress_log(settings, f"chunk-{number}-{chunk.number}") as note:
         note("reading", table.source.name)
-    wanted = list(dict.fromkeys((*table.keys, *table.numbers)))
     rows: list[dict[str, Any]] = []
+    roles, tallies = table.roles, Tallies()
     try:
-        batches = read_chunk(chunk, table.layout, wanted)
-        counted = _RowCount(with_dates(rows, table.dates) for rows in batches)
+        counted = _RowCount(read_chunk(chunk, table.layout, roles.columns))
         partials = sketch_batches(
-            counted, table.keys, table.numbers, settings.config, table.source.name, chunk.number
+            counted, roles.keys, roles.numbers, settings.config, tallies, table.source.name, chunk.number
         )
         rows = [partial_row(number, partial, counted.rows) for partial in partials]
+        rows.append(tallies_row(number, tallies))
     except BAD_TABLE as problem:
         rows = [{"table": number, "problem": _reason(problem)}]
     return pa.RecordBatch.from_pylist(rows, schema=PARTIAL)
@@ -237,21 +277,24 @@ def merge_chunks(number: int, table: LargeTable, partials: pa.Table, settings: S
     rows = partials.to_pylist()
     problems = [row["problem"] for row in rows if row["problem"]]
     sketches: list[Sketch] = []
-    by_pair: dict[tuple[str, str], list[Partial]] = {}
-    row_counts: dict[tuple[str, str], int] = {}
-    for row in rows:
-        pair = (row["key"], row["value"])
-        if not problems:
-            by_pair.setdefault(pair, []).append(partial_from(row, table.source.name))
-            row_counts[pair] = row_counts.get(pair, 0) + row["rows"]
+    by_pair: dict[ColumnPair, list[Partial]] = {}
+    row_counts: dict[ColumnPair, int] = {}
+    tallies = Tallies()
+    for row in rows if not problems else ():
+        if row["tallies"]:
+            for column, tally in tallies_from(row).items():
+                tallies.add(column, tally)
+            continue
+        partial = partial_from(row, table.source.name)
+        by_pair.setdefault(partial.pair, []).append(partial)
+        row_counts[partial.pair] = row_counts.get(partial.pair, 0) + row["rows"]
     # In the order of the plan: rows of a shuffle arrive in any.
     for pair in table.pairs if by_pair else ():
         merged = merge_all([[partial] for partial in by_pair[pair]], settings.config)[0]
         sketches += finish([merged], settings.config)
-    notes = _notes(table.profiles, table.keys, table.numbers)
-    record = _record(
-        table.source, max(row_counts.values(), default=0), problems[0] if problems else None, notes
-    )
+    sketches = _worth_having(sketches, table.roles.keys)
+    problem = problems[0] if problems else None
+    record = _record(table.source, max(row_counts.values(), default=0), problem, _notes(table.roles, tallies))
     write_files(build_segment([(record, sketches)]), Path(settings.scratch, PARTS, table_name(number)))
     with _progress_log(settings, f"merge-{number}") as note:
         note("done", table.source.name)

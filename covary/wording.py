@@ -30,7 +30,8 @@ def count_of(number: float, noun: str) -> str:
     """Write "1 table", "1,458 tables", or "~6,805 keys" for an estimate."""
     about = "" if float(number).is_integer() else "~"
     ending = "" if round(number) == 1 else "es" if noun.endswith("ch") else "s"
-    return f"{about}{number:,.0f} {noun}{ending}"
+    first, of, rest = noun.partition(" of ")
+    return f"{about}{number:,.0f} {first}{ending}{of}{rest}"
 
 
 def duration(milliseconds: float) -> str:

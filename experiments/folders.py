@@ -14,11 +14,13 @@ import numpy as np
 import polars as pl
 
 from covary import build_index
+from covary.columns import profile_columns
 from covary.correlation import SMALLEST_SAMPLE
 from covary.frames import numbers_of, open_table
 from covary.hashing import SCHEMES
 from covary.keys import dates_held_as_times, key_text, with_dates
 from covary.query import Index, open_index
+from covary.tallies import Tallies
 from experiments.exact import SIZES, TRUTH, correlations_of
 from experiments.indexes import is_index
 from experiments.workplace import Workplace, on_spark
@@ -35,7 +37,7 @@ def sketch_all(workplace: Workplace, spark: "SparkSession") -> None:
     """Index the folder as anyone would."""
     if not is_index(workplace.index):
         print(f"{workplace.name}: index", flush=True)
-        index = build_index(str(workplace.tables), workplace.index, spark)
+        index = build_index(str(workplace.tables), workplace.index, spark, key_text="exact")
         for path, problem in index.tables.filter(pl.col("problem").is_not_null())[
             "path", "problem"
         ].iter_rows():
@@ -73,10 +75,12 @@ def columns(workplace: Workplace, spark: "SparkSession") -> Path:
 def _columns_of_tables(tables: pl.DataFrame) -> pl.DataFrame:
     found = [pl.DataFrame(schema=COLUMNS)]
     for path, numbers, keys, values in tables.iter_rows():
-        rows = pl.concat(open_table(path, [*keys, *values]).batches)
+        rows = pl.concat(open_table(path, list(dict.fromkeys([*keys, *values]))).batches)
+        readings = {profile.name: profile.number for profile in profile_columns(rows)}
         rows = with_dates(rows, dates_held_as_times(rows))
         for number, key, value in zip(numbers, keys, values, strict=True):
-            cells = pl.DataFrame({"key": key_text(rows[key]), "number": numbers_of(rows, [value])[value]})
+            read = numbers_of(rows, {value: readings[value]}, Tallies())[value]
+            cells = pl.DataFrame({"key": key_text(rows[key]), "number": read})
             present = cells.filter(pl.col("key") != "", pl.col("number").is_finite())
             means = present.group_by("key").agg(pl.col("number").mean())
             hashes = SCHEMES["xxhash64"].identify([means["key"]])[0].hashes.view(np.int64)

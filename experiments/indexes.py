@@ -31,7 +31,8 @@ def sketch_row(number: int, sketch: Sketch) -> dict[str, Any]:
     """Write a sketch as a row."""
     arrays = {"key_hashes": sketch.key_hashes.tobytes(), "values": sketch.values.tobytes()}
     known = {"number": number, "complete": sketch.complete}
-    return asdict(sketch.pair) | asdict(sketch.counts) | arrays | known
+    pair = {"table": sketch.pair.table, "key": sketch.pair.key, "value": sketch.pair.value}
+    return pair | asdict(sketch.counts) | arrays | known
 
 
 def sketches_from(rows: pl.DataFrame, config: SketchConfig) -> Iterator[Sketch]:

@@ -14,6 +14,8 @@ import polars as pl
 
 from covary.index import Candidates
 from covary.kernel import finish, sketch_rows
+from covary.keyrows import exact_key
+from covary.keys import NORMALISERS
 from covary.segment import TableRecord
 from covary.sketches import Sketch, SketchConfig
 from experiments.indexes import write_index
@@ -36,7 +38,7 @@ class Lake:
 
     def __init__(self, folder: Path, size: int, hash_name: str = "murmur3") -> None:
         self.name = folder.name
-        self.config = SketchConfig(size, ("mean",), hash_name)
+        self.config = SketchConfig(size, ("mean",), hash_name, NORMALISERS["exact"])
         self._truth = pl.read_parquet(folder.with_name(f"{folder.name}.truth.parquet"))
         self._place = TemporaryDirectory()
         tables = [self._sketch(folder, name, pairs) for (name,), pairs in _pairs(folder).group_by("table")]
@@ -54,7 +56,8 @@ class Lake:
         numbers = {value: rows[value].cast(pl.Float64, strict=False) for value in values}
         wanted = set(pairs.select("key", "value").iter_rows())
         made = finish(
-            sketch_rows(rows, pairs["key"].unique().to_list(), numbers, self.config, name), self.config
+            sketch_rows(rows, list(map(exact_key, pairs["key"].unique())), numbers, self.config, name),
+            self.config,
         )
         return name, [each for each in made if each.size and (each.pair.key, each.pair.value) in wanted]
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import covary
-from covary.demo import ASKED, find_data
+from covary.demo import BY_TIME, find_data
 from covary.hits import Hit, Hits
 from covary.wording import chance_of, signed
 
@@ -69,5 +69,5 @@ def main() -> None:
     data = find_data()
     with TemporaryDirectory() as scratch:
         index = covary.build_index(str(data), into=Path(scratch, "index"))
-        hits = index.query(data / ASKED.file, ASKED.key, ASKED.value, null=True)
+        hits = index.query(data / BY_TIME.file, BY_TIME.key, BY_TIME.value, null=True)
     PAGE.write_text(picture(hits), encoding="utf-8")

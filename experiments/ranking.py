@@ -17,7 +17,7 @@ SIZES = (64, 256)
 def scores_of(lake: Lake, question: Question, ranker: str) -> np.ndarray:
     if ranker == EXACT:
         return question.containment
-    given = candidate_list(lake.index, question.sketch, question.candidates, 0, lambda done, total: None)
+    given = candidate_list(lake.index, [question.sketch], question.candidates, 0, lambda done, total: None)
     return RANKERS[ranker](given)
 
 

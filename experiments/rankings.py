@@ -65,7 +65,7 @@ def _metrics_of_query(index: Index, query: dict, seed: int) -> list[tuple[object
     truth = np.abs(np.nan_to_num(pearson[places]))
     # Each query draws anew: else the columns of one table, with the same list, would share one random order.
     own_seed = seed * 10**6 + query["left"]
-    given = candidate_list(index, sketch, scored, own_seed, lambda done, total: None)
+    given = candidate_list(index, [sketch], scored, own_seed, lambda done, total: None)
     scores = {name: rank(given) for name, rank in RANKERS.items()}
     containment = shared[places] / query["left_keys"][0]
     scores[EXACT] = np.where(np.isnan(scored.correlations), np.nan, containment)

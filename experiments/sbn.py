@@ -13,6 +13,8 @@ import polars as pl
 import pyarrow as pa
 
 from covary.kernel import finish, sketch_rows
+from covary.keyrows import exact_key
+from covary.keys import NORMALISERS
 from covary.sketches import Sketch, SketchConfig
 from experiments.exact import TRUTH, correlations_of
 from experiments.indexes import SKETCHES, is_index, sketch_row, sketches_from, write_sketches
@@ -53,7 +55,7 @@ def _random_keys(count: int, rng: np.random.Generator) -> pl.Series:
 
 def sketch_all(workplace: Workplace, spark: "SparkSession") -> None:
     """Sketch both sides of every pair on Spark; sketch 2i is of T_X of pair i, 2i + 1 of T_Y."""
-    config = SketchConfig()
+    config = SketchConfig(normaliser=NORMALISERS["exact"])
 
     def sketch_pairs(pairs: pl.DataFrame) -> pl.DataFrame:
         made = []
@@ -72,7 +74,7 @@ def sketch_all(workplace: Workplace, spark: "SparkSession") -> None:
 
 
 def _sketch(name: str, rows: pl.DataFrame, config: SketchConfig) -> Sketch:
-    return finish(sketch_rows(rows, ["key"], {"number": rows["number"]}, config, name), config)[0]
+    return finish(sketch_rows(rows, [exact_key("key")], {"number": rows["number"]}, config, name), config)[0]
 
 
 def _numbers(workplace: Workplace) -> pl.DataFrame:

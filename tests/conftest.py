@@ -1,3 +1,4 @@
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -6,12 +7,15 @@ import polars as pl
 import pytest
 from hypothesis import HealthCheck, settings
 
+import covary.build
 from covary.kernel import finish, sketch_rows
+from covary.keyrows import exact_key
 from covary.query import open_index
 from covary.segment import TableRecord, build_segment
 from covary.segmentfiles import write_segment
 from covary.sparksession import start_session
 from covary.store import Manifest, building, commit
+from covary.tasks import sketch_group
 
 settings.register_profile(
     "covary", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
@@ -65,7 +69,7 @@ def _written_index(folder, tables, config):
     made = []
     for name, (keys, values) in tables.items():
         numbers = {"v": pl.Series("v", values, dtype=pl.Float64)}
-        partials = sketch_rows(pl.DataFrame({"k": keys}), ["k"], numbers, config, name)
+        partials = sketch_rows(pl.DataFrame({"k": keys}), [exact_key("k")], numbers, config, name)
         made.append((TableRecord(name, f"/lake/{name}.csv", len(keys)), finish(partials, config)))
     half = len(made) // 2
     with building(folder) as scratch:
@@ -78,3 +82,18 @@ def _written_index(folder, tables, config):
 @pytest.fixture(scope="session")
 def write_index():
     return _written_index
+
+
+@pytest.fixture(scope="module")
+def without_spark():
+    """Run the tasks of a build in this process."""
+
+    def run_here(plan, settings, spark):
+        for number, tables in enumerate(plan.groups):
+            sketch_group(number, tables, settings)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(covary.build, "run_on_spark", run_here)
+        patch.setattr(covary.build, "session", lambda spark, master, remote: nullcontext())
+        patch.delenv("COLUMNS", raising=False)
+        yield

@@ -63,8 +63,14 @@ def test_the_demo_prints_the_answer_shown(outputs):
 
 
 def test_the_demo_says_what_was_joined_and_how_long_it_took(outputs):
-    said = outputs["demo"]
-    for words in ("joined", "Building the index took", "asking took", "95 % confidence"):
+    said = " ".join(outputs["demo"].split())
+    for words in (
+        "met by airport and hour as one key",
+        "by day",
+        "Building the index took",
+        "asking took",
+        "95 % confidence",
+    ):
         assert words in said
 
 
@@ -72,7 +78,7 @@ def test_the_python_lines_run(outputs, shell):
     program = "\n".join(block("python"))
     result = shell(f"{sys.executable} - <<'PROGRAM'\n{program}\nPROGRAM")
     assert result.returncode == 0, result.stderr
-    assert "'weather', 'pressure', -0.25" in result.stdout
+    assert "'weather', 'pressure', -0.22" in result.stdout
     assert "Estimate(correlation=" in result.stdout
 
 

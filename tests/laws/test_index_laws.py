@@ -9,6 +9,7 @@ from covary.hashing import SCHEMES
 from covary.index import OpenSegment
 from covary.joins import join
 from covary.kernel import finish, sketch_rows
+from covary.keyrows import exact_key
 from covary.moments import moments_of
 from covary.query import Index
 from covary.segment import TableRecord, build_segment, fold_segments
@@ -23,7 +24,7 @@ TOLERANCE = {"pearson": 1e-9, "spearman": 1e-12, "rin": 1e-12}
 def sketches_of(keys, columns, config, table="t"):
     frame = pl.DataFrame({"k": [str(key) for key in keys]})
     numbers = {name: pl.Series(name, values, dtype=pl.Float64) for name, values in columns.items()}
-    return finish(sketch_rows(frame, ["k"], numbers, config, table), config)
+    return finish(sketch_rows(frame, [exact_key("k")], numbers, config, table), config)
 
 
 def one(keys, values, config):

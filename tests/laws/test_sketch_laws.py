@@ -12,6 +12,7 @@ from covary.aggregate import AGGREGATES
 from covary.hashing import SCHEMES
 from covary.joins import join
 from covary.kernel import finish, merge, sketch_rows
+from covary.keyrows import exact_key
 from covary.sketches import SketchConfig
 
 SIZE = 8
@@ -36,7 +37,7 @@ def config_of(hash_name, size=SIZE):
 def partial_of(rows, config, first_row=0):
     frame = pl.DataFrame({"k": [key for key, _ in rows]}, schema={"k": pl.String})
     column = pl.Series("v", [value for _, value in rows], dtype=pl.Float64)
-    return sketch_rows(frame, ["k"], {"v": column}, config, first_row=first_row)[0]
+    return sketch_rows(frame, [exact_key("k")], {"v": column}, config, first_row=first_row)[0]
 
 
 def bits(partial, config):
@@ -61,7 +62,7 @@ def test_columns_sketched_together_equal_each_alone(hash_name, rows, order, clea
         rows = [(row[0] or "k", *row[1:]) for row in rows]
     frame = pl.DataFrame({"k": [row[0] for row in rows]}, schema={"k": pl.String})
     columns = {f"v{n}": pl.Series([row[n] for row in rows], dtype=pl.Float64) for n in order}
-    together = sketch_rows(frame, ["k"], columns, config)
+    together = sketch_rows(frame, [exact_key("k")], columns, config)
     assert [partial.pair.value for partial in together] == list(columns)
     for partial, n in zip(together, order, strict=True):
         alone = partial_of([(row[0], row[n]) for row in rows], config)
@@ -253,10 +254,10 @@ def test_keys_of_equal_order_neither_evict_each_other_nor_depend_on_the_rows():
     for rows in (names, names[::-1]):
         frame = pl.DataFrame({"k": rows})
         column = pl.Series("v", np.ones(rows.size))
-        partial = sketch_rows(frame, ["k"], {"v": column}, config)[0]
+        partial = sketch_rows(frame, [exact_key("k")], {"v": column}, config)[0]
         assert partial.hashes.tolist() == ordered[:size].tolist()
         halves = [
-            sketch_rows(frame[part], ["k"], {"v": column[part]}, config)[0]
+            sketch_rows(frame[part], [exact_key("k")], {"v": column[part]}, config)[0]
             for part in (slice(0, 30_000), slice(30_000, None))
         ]
         assert merge(halves, config).hashes.tolist() == ordered[:size].tolist()

@@ -8,6 +8,7 @@ from scipy.stats import chi2
 from covary.hashing import SCHEMES
 from covary.joins import join
 from covary.kernel import finish, sketch_rows
+from covary.keyrows import exact_key
 from covary.sketches import SketchConfig
 
 pytestmark = pytest.mark.statistical
@@ -18,7 +19,7 @@ def salted_sketch(numbers, salt, config):
     numbers = [*numbers, *numbers]  # else no estimate of distinct keys could be above their number
     frame = pl.DataFrame({"k": [f"{salt}/{number}" for number in numbers]})
     values = pl.Series("v", numbers, dtype=pl.Float64)
-    return finish(sketch_rows(frame, ["k"], {"v": values}, config), config)[0]
+    return finish(sketch_rows(frame, [exact_key("k")], {"v": values}, config), config)[0]
 
 
 @pytest.mark.parametrize("hash_name", sorted(SCHEMES))

@@ -21,7 +21,7 @@ from covary.keysets import KeySets, SetEstimate
 from covary.terminal import plain
 from covary.wording import chance_of, count_of, duration, printable, signed, size_of
 
-QUERY = QueryNote("flights", "time_hour", "dep_delay", "mean", 336_776, 6805.14, 8255)
+QUERY = QueryNote("flights", "time_hour", "dep_delay", "mean", "", 336_776, 6805.14, 8255)
 
 
 def estimate(r=0.5, low=0.4, high=0.6, n=800, total=6714.9, exact=False, **more):
@@ -46,13 +46,24 @@ def estimate(r=0.5, low=0.4, high=0.6, n=800, total=6714.9, exact=False, **more)
 
 
 def hit(
-    table="weather", value="temp", found=None, rows=300, keys=100.0, dropped=0, aggregate="mean", score=0.4
+    table="weather",
+    value="temp",
+    found=None,
+    rows=300,
+    keys=100.0,
+    dropped=0,
+    aggregate="mean",
+    score=0.4,
+    key="hour",
+    query_key="time_hour",
+    granularity="",
+    hosts=None,
 ):
     fields = asdict(found or estimate())
     return Hit(
         **fields,
         table=table,
-        key="hour",
+        key=key,
         value=value,
         aggregate=aggregate,
         score=score,
@@ -61,6 +72,12 @@ def hit(
         rows=rows,
         distinct_keys=keys,
         dropped_rows=dropped,
+        rows_per_key=(rows - dropped) / keys,
+        granularity=granularity,
+        query_key=query_key,
+        query_distinct_keys=QUERY.distinct_keys,
+        query_rows_per_key=49.5,
+        hosts=hosts,
     )
 
 
@@ -70,6 +87,9 @@ def hits(*found, **more):
         "candidates": 9,
         "hidden": 0,
         "own": 0,
+        "unrelated": 0,
+        "common": 0,
+        "hosts": 0,
         "constant": 0,
         "tested": 9,
         "survivors": 7,

@@ -5,7 +5,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-from contextlib import nullcontext
 from pathlib import Path
 
 import polars as pl
@@ -18,7 +17,6 @@ import covary.demo
 import covary.query
 from covary import cli
 from covary.errors import CovaryError
-from covary.tasks import sketch_group
 
 ROOT = Path(covary.build.__file__).parent.parent
 DAYS = [f"2013-{month:02}-{day:02}" for month in range(1, 13) for day in range(1, 29)]
@@ -47,21 +45,6 @@ def lake(tmp_path_factory):
     pl.DataFrame({"city": ["Rome", "Oslo"], "mayor": ["A", "B"]}).write_csv(folder / "mayors.csv")
     (folder / "empty.csv").touch()
     return folder
-
-
-@pytest.fixture(scope="module")
-def without_spark():
-    """Run the tasks of a build in this process."""
-
-    def run_here(plan, settings, spark):
-        for number, tables in enumerate(plan.groups):
-            sketch_group(number, tables, settings)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(covary.build, "run_on_spark", run_here)
-        patch.setattr(covary.build, "session", lambda spark, master, remote: nullcontext())
-        patch.delenv("COLUMNS", raising=False)
-        yield
 
 
 def run(*arguments, columns=None):
@@ -104,6 +87,7 @@ def test_query_json_agrees_with_the_whole_join(ask, lake):
         "key": "day",
         "value": "revenue",
         "aggregate": "mean",
+        "granularity": "day",
         "rows": len(DAYS),
         "distinct_keys": len(DAYS),
         "dropped_rows": 0,
@@ -136,7 +120,7 @@ def test_query_shows_a_table_and_what_was_left_out(ask):
     assert lines[0] == "What moves with sales.revenue (mean per day, 336 keys)"
     assert lines[1].split() == ["#", "table", "column", "r", "95", "%", "sample", "q", "how", "it", "joins"]
     assert lines[2].split()[:3] == ["1", "weather", "temp"]
-    assert lines[2].endswith("exact  all 336  <0.001  day = weather.date; 2 rows per key averaged")
+    assert lines[2].endswith("exact  all 336  <0.001  day = weather.date, by day; 2 rows per day averaged")
     assert " of 2 columns surviv" in lines[4]
     assert lines[5].startswith(
         "2 columns join; 1 more hidden (fewer than 10 sampled keys; --min-sample to see them); "
@@ -194,7 +178,7 @@ def test_the_command_line_has_the_librarys_defaults(ask, lake, index):
 def test_query_fits_eighty_columns(ask):
     shown = ask(columns=80).stdout
     assert all(len(line) <= 80 for line in shown.splitlines())
-    assert "1-2  day = weather.date; 2 rows per key averaged" in shown
+    assert "1-2  day = weather.date, by day; 2 rows per day averaged" in shown
 
 
 def test_query_that_finds_nothing_says_what_to_try(ask):
@@ -235,7 +219,7 @@ def test_estimate_json_agrees_with_the_whole_join(lake):
 
 def test_estimate_answers_in_three_lines(lake):
     columns, answer, meeting = estimate(lake).stdout.splitlines()
-    assert columns == "sales.revenue (mean per day) and weather.temp (mean per date)"
+    assert columns == "sales.revenue (mean per day, by day) and weather.temp (mean per date, by day)"
     assert answer.startswith("r = +0.")
     assert answer.endswith("from 336 of 336 shared keys, p < 0.001 (exact)")
     assert meeting == "They share 336 keys: 100 % of the 336 keys of sales, 100 % of the 336 keys of weather."
@@ -252,7 +236,7 @@ def test_index_reports_what_was_built_and_what_was_not(lake, tmp_path, without_s
     lines = run("index", lake, "--into", into).stdout.splitlines()
     text = " ".join(lines)
     assert "Indexed 5 tables, 1,018 rows, into" in text
-    assert "6 sketches of column pairs" in text
+    assert "14 sketches of column pairs" in text  # by day, and by week and month beside
     assert "1 table has nothing to sketch: no key column or no number column." in lines
     assert "1 table skipped:" in lines
     assert any(line.endswith("empty.csv: the file is empty") for line in lines)
@@ -296,7 +280,7 @@ def test_many_skipped_tables_are_not_all_listed(tmp_path, without_spark):
 
 def test_info_tells_settings_tables_and_what_was_skipped(index):
     shown = run("info", index).stdout
-    assert "Made with size 1,024, aggregate mean, hash xxhash64, format 2." in shown
+    assert "Made with size 1,024, aggregate mean, hash xxhash64, keys canonical-1, format 3." in shown
     assert "bytes per entry" in " ".join(shown.split())  # lines are folded where the path is long
     row = next(line for line in shown.splitlines() if line.startswith("weather"))
     assert row.split() == ["weather", "672", "date", "temp,", "rain"]
@@ -305,7 +289,7 @@ def test_info_tells_settings_tables_and_what_was_skipped(index):
 
 def test_info_of_a_table_tells_each_column_and_why(index):
     lines = run("info", index, "--table", "weather").stdout.splitlines()
-    assert lines[2].split() == ["date", "date", "key", "dates", "as", "text"]
+    assert lines[2].split() == ["date", "date", "key", "0", "0", *["dates", "written", "year-month-day"]]
     assert lines[3].split()[:3] == ["temp", "number", "number"]
 
 
@@ -319,7 +303,10 @@ def test_info_json_has_everything(index):
         "mayors",
     }
     sales = next(table for table in answer["contents"] if table["name"] == "sales")
-    assert sales["columns"][0] == {"name": "day", "kind": "date", "role": "key", "reason": "dates as text"}
+    day = sales["columns"][0]
+    assert [day[name] for name in ("name", "kind", "role", "keys")] == ["day", "date", "key", ["day"]]
+    assert (day["missing"], day["not_understood"], day["not_understood_examples"]) == (0, 0, [])
+    assert all(written == text for written, text in day["canonical_examples"])
     assert strict_json(run("info", index, "--table", "sales", "--json").stdout) == sales
 
 
@@ -561,10 +548,13 @@ def test_the_demo_explains_its_answer_and_its_next_commands_work(tmp_path, witho
     kept = tmp_path / "kept here"
     shown = run("demo", "--keep", kept)
     assert shown.exit_code == 0
-    assert "What moves with flights.dep_delay (mean per time_hour" in shown.stdout
-    assert "How to read line 1: in hours with longer delays" in shown.stdout
+    said = " ".join(shown.stdout.split())
+    assert "What moves with flights.dep_delay (mean per origin,time_hour" in said
+    assert "What moves with flights.dep_delay (mean per time_hour" in said
+    assert "weather by airport and hour by hour by day" in said
+    assert "How to read line 1 of the first answer: at airports and hours with longer delays" in said
     commands = shown.stdout.partition("Try next:\n")[2].splitlines()
-    assert len(commands) == 4
+    assert len(commands) == 5
     for command in commands:
         assert run(*shlex.split(command)[1:]).exit_code == 0
 
@@ -594,7 +584,7 @@ def test_without_java_the_remedy_is_named(lake, tmp_path):
 def test_spark_itself_is_not_heard(lake, tmp_path):
     result = in_shell("index", lake, "--into", tmp_path / "i.covary", "--json", "--master", "local[2]")
     assert result.returncode == 0
-    assert strict_json(result.stdout)["sketches"] == 6
+    assert strict_json(result.stdout)["sketches"] == 14
     ours = re.compile(r"Starting Spark for 5 tables ...|\d of 5 tables.*")
     assert [line for line in result.stderr.splitlines() if not ours.fullmatch(line)] == []
 

@@ -42,7 +42,7 @@ def query():
 
 def scores_of(index, query, rank):
     scored = index.score(query)
-    given = candidate_list(index, query, scored, 5, lambda done, total: None)
+    given = candidate_list(index, [query], scored, 5, lambda done, total: None)
     return scored, RANKERS[rank](given)
 
 
@@ -104,12 +104,13 @@ def test_a_hit_says_what_estimating_the_pair_says(index, query):
 
 
 def test_moments_come_in_the_order_asked_for(index, query):
-    numbers = RNG.permutation(index.score(query).sketches)[:30]
-    found = index.moments(query, "pearson", numbers)
-    for place, number in enumerate(numbers):
+    scored = index.score(query)
+    some = scored.only(RNG.permutation(scored.sketches.size)[:30])
+    found = index.moments([query], "pearson", some)
+    for place, number in enumerate(some.sketches):
         sample = join(query, index.sketch_at(int(number)))
         assert found.correlation[place] == pytest.approx(moments_of(sample.x, sample.y).correlation[0])
-    assert index.moments(query, "pearson", numbers[:0]).size.size == 0
+    assert index.moments([query], "pearson", some.only(np.arange(0))).size.size == 0
 
 
 def test_s3_is_of_pm1s_own_estimate(index, query):
@@ -140,7 +141,9 @@ def test_jc_is_the_share_of_the_querys_keys(index, query):
 
 
 def test_scores_that_differ_in_the_last_digits_tie():
-    candidates = Candidates(np.array([4, 2, 9]), np.full(3, 20.0), np.zeros(3), np.full(3, 20.0))
+    candidates = Candidates(
+        np.array([4, 2, 9]), np.full(3, 20.0), np.zeros(3), np.full(3, 20.0), np.zeros(3, int)
+    )
     order, scores = best_first(candidates, np.array([0.5, 0.5 + 1e-13, np.nan]), 3)
     assert order.tolist() == [1, 0]
     assert scores.tolist() == [0.5, 0.5]

@@ -10,6 +10,7 @@ import pytest
 
 from covary.errors import CannotWrite, DamagedIndex, NotAnIndex, UnsupportedFormat
 from covary.kernel import finish, sketch_rows
+from covary.keyrows import exact_key
 from covary.query import open_index
 from covary.segment import TableRecord, build_segment
 from covary.segmentfiles import ARRAYS, FRAMES, write_segment
@@ -22,7 +23,7 @@ CONFIG = SketchConfig(16)
 def segment_of(table, rows=30):
     frame = pl.DataFrame({"k": [f"k{n}" for n in range(rows)]})
     values = pl.Series("v", np.arange(rows, dtype=float))
-    made = finish(sketch_rows(frame, ["k"], {"v": values}, CONFIG, table), CONFIG)
+    made = finish(sketch_rows(frame, [exact_key("k")], {"v": values}, CONFIG, table), CONFIG)
     return build_segment([(TableRecord(table, f"/{table}.csv", rows), made)])
 
 
@@ -76,7 +77,7 @@ def test_a_truncated_or_missing_file_is_named(index, name):
 
 
 @pytest.mark.parametrize(
-    "content", ["", "{", "[]", "null", "{}", '{"format": 2}', '{"format": 2, "config": 3}']
+    "content", ["", "{", "[]", "null", "{}", '{"format": 3}', '{"format": 3, "config": 3}']
 )
 def test_a_damaged_manifest_is_named(index, content):
     (index / "manifest.json").write_text(content)

@@ -1,0 +1,73 @@
+"""How the keys of a hit met those of the query: the columns, how each was read, and examples."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+
+from covary.frames import Asked, AskedSketch
+from covary.hits import Explanation, Hit, MetColumns
+from covary.index import StoredSketches
+from covary.keychoice import split_key
+from covary.keyreading import KeyReading
+from covary.keyrows import Examples, read_columns
+from covary.periods import period_text
+from covary.tallies import Tallies
+from covary.times import read_times, time_reading
+
+EXAMPLES_SHOWN = 3
+QUERY_EXAMPLES = 4096
+
+
+def explanation_of(hit: Hit, asked: Asked, index: StoredSketches) -> Explanation:
+    """Say how the keys of a hit met those of the query, column by column."""
+    query = next(each for each in asked.sketches if each.sketch.pair.key == hit.query_key)
+    notes = _column_notes(hit.table, index)
+    columns = split_key(hit.key, notes)
+    return Explanation(
+        tuple(
+            _met(hit, query, place, notes[column], asked.rows, index) for place, column in enumerate(columns)
+        )
+    )
+
+
+def _column_notes(table: str, index: StoredSketches) -> dict[str, dict[str, Any]]:
+    found = index.tables.filter(pl.col("name") == table)["columns"]
+    return {note["name"]: note for note in found[0]} if len(found) else {}
+
+
+def _met(
+    hit: Hit,
+    query: AskedSketch,
+    place: int,
+    note: dict[str, Any],
+    rows: pl.DataFrame,
+    index: StoredSketches,
+) -> MetColumns:
+    column, reading = query.key.columns[place], query.key.readings[place]
+    granularity = hit.granularity if reading.time else ""
+    mine = _by_text(_own_examples(rows[[column]], reading, index), granularity)
+    theirs = _by_text(note["canonical_examples"], granularity)
+    met = [(mine[text], theirs[text], text) for text in mine if text in theirs and mine[text] != theirs[text]]
+    described = reading.description or ("as it is written" if reading.kind == "exact" else "text")
+    return MetColumns(column, described, note["name"], note["reason"], tuple(met[:EXAMPLES_SHOWN]))
+
+
+def _own_examples(rows: pl.DataFrame, reading: KeyReading, index: StoredSketches) -> Examples:
+    if reading.kind == "exact":
+        return ()
+    column, scheme = rows.to_series(), index.config.scheme
+    read = read_columns(rows, {column.name: reading}, scheme, Tallies())[column.name]
+    return read.examples(column, scheme, QUERY_EXAMPLES)
+
+
+def _by_text(examples: Sequence[Sequence[str]], granularity: str) -> dict[str, str]:
+    """Map canonical texts, at a granularity, to the first way in which they are written."""
+    if not examples:
+        return {}
+    written, texts = (list(each) for each in zip(*examples, strict=True))
+    if granularity:
+        cells = pl.Series(texts)
+        if reading := time_reading(cells):
+            texts = period_text(read_times(cells, reading), granularity).to_list()
+    return dict(zip(reversed(texts), reversed(written), strict=True))

@@ -1,0 +1,119 @@
+"""Which keys a table is sketched on: its columns, the pairs that identify rows, or those a person named."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations
+from math import expm1, log
+
+import numpy as np
+import polars as pl
+
+from covary.columns import ColumnProfile
+from covary.hashing import HashedColumn, HashScheme
+from covary.identifiers import PERIODS
+from covary.keyreading import KeyReading, are_years, exact_reading, key_reading, year_reading
+from covary.keyrows import SEPARATOR, Key, ReadColumn, hashed_at
+from covary.keys import NORMALISERS
+
+MOST_PAIRS = 3  # of columns, per table
+MOST_PAIRED = 12  # columns, so that at most 66 pairs are looked at
+FEWEST_ROWS = 20
+IDENTIFYING = 0.95  # distinct keys per row
+MOST_ROWS_PER_PAIR = 4
+BEYOND_ONE = 1.5  # times as many pairs as distinct values of either column: else one tells the other
+LEAST_STRUCTURE = 0.05
+
+
+def split_key(key: str, columns: Collection[str]) -> tuple[str, ...]:
+    """Return the columns that a key names, one or several with commas in between; () if one isn't there."""
+    if key in columns:
+        return (key,)
+    parts = tuple(part.strip() for part in key.split(SEPARATOR))
+    return parts if set(parts) <= set(columns) and len(set(parts)) == len(parts) else ()
+
+
+def keys_named(
+    named: Sequence[tuple[str, ...]],
+    rows: pl.DataFrame,
+    profiles: Sequence[ColumnProfile],
+    normaliser: str,
+) -> list[Key]:
+    """Decide how the columns of some keys are read."""
+    known = {profile.name: profile.key for profile in profiles}
+
+    def reading(column: str) -> KeyReading:
+        if normaliser == NORMALISERS["exact"]:
+            return exact_reading(rows[column])
+        if reading := known.get(column):
+            return reading
+        return year_reading() if are_years(rows[column]) else key_reading(column, rows[column])
+
+    return [Key.of(columns, tuple(map(reading, columns))) for columns in named]
+
+
+def pairs_found(
+    keys: Sequence[Key],
+    read: Mapping[str, ReadColumn],
+    profiles: Sequence[ColumnProfile],
+    scheme: HashScheme,
+) -> list[Key]:
+    """Pair the key columns that together identify rows, or nearly, where neither does alone.
+
+    Judged by some rows; those furthest from meeting at random come first.
+    """
+    keys = keys[:MOST_PAIRED]
+    columns = [next(iter(read[key.name].levels.values())) for key in keys]
+    counts = [_distinct(column) for column in columns]
+    by_name = {profile.name: profile for profile in profiles}
+    found: list[tuple[float, bool, int, Key]] = []
+    for one, other in combinations(range(len(columns)), 2):
+        together = scheme.combine([columns[one], columns[other]])
+        rows = together.hashes.size if together.present is None else int(together.present.sum())
+        broader, narrower = sorted((counts[one], counts[other]), reverse=True)
+        if rows < FEWEST_ROWS or narrower < 2 or broader >= IDENTIFYING * rows:
+            continue
+        count = _distinct(together)
+        told_apart = max(broader * BEYOND_ONE, rows / MOST_ROWS_PER_PAIR)
+        structure = _structure(count, broader * narrower, rows)
+        if count >= IDENTIFYING * rows or (structure and count >= told_apart):
+            pair = _pair(keys[one], keys[other], read, scheme)
+            timeless = not any(_is_period(by_name[name]) for name in pair.columns)
+            found.append((-structure, timeless, broader + narrower, pair))
+    # Then those with a time, and those of the broadest columns: the likeliest to be held by other tables.
+    return [pair for *_, pair in sorted(found, key=lambda each: each[:3])[:MOST_PAIRS]]
+
+
+def _structure(count: int, cells: int, rows: int) -> float:
+    """Say how far two columns are from meeting at random: 0 if that explains how many pairs there are.
+
+    The rows of a panel hold each pair once, where chance would repeat some; readings of several things per
+    place and day repeat each pair, where chance would hardly repeat any.
+    """
+    by_chance = cells * -expm1(-rows / cells)
+    far = abs(log(count / by_chance))
+    return far if far > LEAST_STRUCTURE else 0.0
+
+
+def _pair(one: Key, other: Key, read: Mapping[str, ReadColumn], scheme: HashScheme) -> Key:
+    """Put two keys together, at the granularities that bring keys together: of sparse ones many do not."""
+    pair = Key.of(one.columns + other.columns, one.readings + other.readings)
+    levels = [read[name].levels for name in pair.columns]
+    kept, last = [], float("inf")
+    for granularity in pair.granularities:
+        if granularity in ("week", "quarter"):
+            continue
+        count = _distinct(hashed_at(levels, granularity, scheme))
+        if count <= IDENTIFYING * last:
+            kept.append(granularity)
+            last = count
+    return replace(pair, granularities=tuple(kept))
+
+
+def _distinct(column: HashedColumn) -> int:
+    held = column.hashes if column.present is None else column.hashes[column.present]
+    ordered = np.sort(held)
+    return int(np.count_nonzero(ordered[1:] != ordered[:-1])) + 1 if ordered.size else 0
+
+
+def _is_period(profile: ColumnProfile) -> bool:
+    return profile.kind in ("date", "datetime") or profile.reason.rpartition(" ")[2] in PERIODS

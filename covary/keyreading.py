@@ -1,0 +1,167 @@
+"""How a key column is read: decided once from a sample of its cells, then applied to every batch of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import polars as pl
+
+from covary.columnfacts import Looks, looks_of
+from covary.keys import canonical_text, canonical_texts, dates_held_as_times, key_text, with_dates
+from covary.numbers import ABSENT
+from covary.periods import coarser
+from covary.places import may_be_places, place_kind, place_text
+from covary.times import TimeReading, read_times, time_reading
+
+FEWEST_PERIODS = 10  # on fewer keys a join is hidden anyhow
+MARKS = sorted(ABSENT - {"nd"})  # North Dakota
+TRUTHS = dict.fromkeys(("true", "yes", "y", "t"), "true") | dict.fromkeys(("false", "no", "n", "f"), "false")
+SPANS = {"hour": 3600, "day": 86_400, "week": 7 * 86_400, "month": 30 * 86_400, "quarter": 91 * 86_400}
+YEAR_SECONDS = 365 * 86_400
+CODES_SHARE = 0.9
+LIKELY_YEARS = (1800, 2100)
+YEAR = "year:"  # before a year, lest an id such as 2013 be taken for one
+
+
+@dataclass(frozen=True, slots=True)
+class KeyReading:
+    """How the cells of a key column become text that equal keys share.
+
+    Attributes:
+        kind: "exact" (raw text), "text", "boolean", "country", "state", "year" (whole numbers) or "time".
+        time: how times are written.
+        granularities: at which a column of times is sketched, finest first; ("",) for any other.
+        midnight: whether times are dates, as pandas holds them; asked of raw text alone.
+        namibia: whether "na" is a country's code rather than a mark of absence.
+    """
+
+    kind: str = "exact"
+    time: TimeReading | None = None
+    granularities: tuple[str, ...] = ("",)
+    midnight: bool = False
+    namibia: bool = False
+
+    @property
+    def description(self) -> str:
+        """Say in a few words how keys are read; "" if there is nothing to say."""
+        if self.time:
+            return self.time.description
+        named = {
+            "year": "years",
+            "country": "countries by their ISO codes",
+            "state": "US states by their postal codes",
+        }
+        return named.get(self.kind, "")
+
+
+def exact_reading(cells: pl.Series) -> KeyReading:
+    """Take raw text as the key: the paper's way."""
+    return KeyReading(midnight=bool(dates_held_as_times(cells.to_frame())))
+
+
+def key_reading(
+    name: str, cells: pl.Series, *, compact: bool = False, looks: Looks | None = None
+) -> KeyReading:
+    """Decide how the cells of a key column become canonical text.
+
+    Args:
+        name: of the column.
+        cells: a sample of it; its order does not matter.
+        compact: whether whole numbers in it are dates, such as 20130105.
+        looks: what its text looks like, if that is known.
+    """
+    if isinstance(cells.dtype, pl.Categorical | pl.Enum):
+        cells = cells.cast(pl.String)
+    if cells.dtype == pl.String:
+        looks = looks or looks_of(cells)
+    if reading := _as_time(cells, compact, looks):
+        times = read_times(_text_or_time(cells, reading), reading)
+        return KeyReading("time", reading, (reading.granularity, *_offered(times, reading.granularity)))
+    if cells.dtype == pl.Boolean:
+        return KeyReading("boolean")
+    return _reading_of_text(name, cells, looks) if looks else KeyReading("text")
+
+
+def year_reading() -> KeyReading:
+    """Read whole numbers as years, which dates meet by year."""
+    return KeyReading("year", granularities=("year",))
+
+
+def are_years(cells: pl.Series) -> bool:
+    """Whether a column that a person took for a key, though its name says nothing, holds years."""
+    numbers = cells.cast(pl.Float64, strict=False).drop_nulls()
+    if not numbers.len() or numbers.len() < cells.len() - cells.null_count():
+        return False
+    return bool((numbers.is_between(*LIKELY_YEARS) & (numbers == numbers.floor())).all())
+
+
+def _as_time(cells: pl.Series, compact: bool, looks: Looks | None) -> TimeReading | None:
+    if cells.dtype == pl.Date or isinstance(cells.dtype, pl.Datetime):
+        return time_reading(cells)
+    if compact:
+        return time_reading(key_text(cells), compact=True)
+    return time_reading(cells) if looks and looks.like_times else None
+
+
+def _text_or_time(cells: pl.Series, reading: TimeReading) -> pl.Series:
+    return key_text(cells) if reading.formats and cells.dtype != pl.String else cells
+
+
+def _offered(times: pl.Series, granularity: str) -> list[str]:
+    """Return the coarser granularities that leave enough keys, by the time between the first and the last."""
+    first, last = times.min(), times.max()
+    if first is None or last is None:
+        return []
+    seconds = (last - first).total_seconds()  # type: ignore[operator, union-attr]
+    return [
+        each
+        for each in coarser(granularity)
+        if seconds >= (FEWEST_PERIODS - 1) * SPANS.get(each, YEAR_SECONDS)
+    ]
+
+
+def _reading_of_text(name: str, cells: pl.Series, looks: Looks) -> KeyReading:
+    probes = [cell.lower() for cell in looks.present]
+    if TRUTHS.keys() >= {*probes}:
+        return KeyReading("boolean")
+    if not may_be_places(probes):
+        return KeyReading("text")
+    distinct = canonical_text(cells.drop_nulls().unique()).unique()
+    codes = int((distinct.str.len_bytes() == 2).sum()) >= CODES_SHARE * distinct.len()
+    named = distinct if codes else distinct.filter(~distinct.is_in(list(ABSENT)))
+    kind = place_kind(named, name)
+    return KeyReading(kind or "text", namibia=codes and kind == "country")
+
+
+def key_texts(rows: pl.DataFrame, readings: Mapping[str, KeyReading]) -> list[pl.Series]:
+    """Write the cells of key columns that hold no times as text; a mark of absence may be left in it."""
+    texts = {name: _as_text(rows[name], reading) for name, reading in readings.items()}
+    canonical = canonical_texts(
+        [texts[name] for name, reading in readings.items() if reading.kind != "exact"]
+    )
+    for text in canonical:
+        texts[text.name] = _named(text, readings[text.name])
+    return list(texts.values())
+
+
+def _as_text(column: pl.Series, reading: KeyReading) -> pl.Series:
+    dates = with_dates(column.to_frame(), [column.name])[column.name] if reading.midnight else column
+    return key_text(dates).alias(column.name)
+
+
+def _named(text: pl.Series, reading: KeyReading) -> pl.Series:
+    """Write truths, years and places in one way each."""
+    if reading.kind == "boolean":
+        return text.replace(TRUTHS)
+    if reading.kind == "text":
+        return text
+    absent = text.is_in(MARKS)
+    if reading.namibia:
+        absent &= text != "na"
+    text = text.set(absent, None)
+    return YEAR + text if reading.kind == "year" else place_text(text, reading.kind)
+
+
+def key_times(column: pl.Series, reading: KeyReading) -> pl.Series:
+    """Read the cells of a column of times; null where there is none or it can't be understood."""
+    assert reading.time is not None
+    return read_times(_text_or_time(column, reading.time), reading.time)

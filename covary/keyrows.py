@@ -1,0 +1,182 @@
+"""Rows to hashed keys: one column or several as one key, at each granularity of its times."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from covary.hashedperiods import hashed_periods
+from covary.hashing import SCHEMES, HashedColumn, Hashes, HashScheme
+from covary.keyreading import MARKS, KeyReading, key_texts, key_times
+from covary.keys import key_text
+from covary.numbers import ABSENT
+from covary.periods import period_names, period_numbers
+from covary.tallies import EXAMPLES, Tallies, Tally
+
+SEPARATOR = ","  # between the columns of a key, as a person writes them
+FEW_CELLS = 64
+EXAMPLES_KEPT = 32  # of a column of an index, to show how its keys were made canonical
+Examples = tuple[tuple[str, str], ...]
+Rows = npt.NDArray[np.intp]
+Levels = dict[str, HashedColumn]  # by granularity
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key: one column or several together, and how each is read."""
+
+    columns: tuple[str, ...]
+    readings: tuple[KeyReading, ...]
+    granularities: tuple[str, ...]  # at which it is sketched, finest first; ("",) without times
+
+    @classmethod
+    def of(cls, columns: tuple[str, ...], readings: tuple[KeyReading, ...]) -> "Key":
+        """Make a key that is sketched at every granularity; of several times, each keeps its finest."""
+        times = [reading.granularities for reading in readings if any(reading.granularities)]
+        return cls(columns, readings, times[0] if len(times) == 1 else ("",))
+
+    @property
+    def name(self) -> str:
+        """The key as a person writes it."""
+        return SEPARATOR.join(self.columns)
+
+
+def readings_of(keys: Iterable[Key]) -> dict[str, KeyReading]:
+    """Return how the columns of some keys are read, each once."""
+    return {name: reading for key in keys for name, reading in zip(key.columns, key.readings, strict=True)}
+
+
+def exact_key(column: str) -> Key:
+    """Take the raw text of a column as the key."""
+    return Key.of((column,), (KeyReading(),))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HashedKeys:
+    """The identities of the rows that have a key, and which rows they are (None: all)."""
+
+    granularity: str
+    hashes: Hashes
+    rows: npt.NDArray[np.intp] | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReadColumn:
+    """A key column, read: hashed at each granularity, and how to have canonical texts at the finest."""
+
+    levels: Levels
+    texts_of: Callable[[Rows], list[str]]
+
+    def examples(self, column: pl.Series, scheme: HashScheme, most: int) -> Examples:
+        """Return keys as written and as canonical text: those first in the order of sampling."""
+        finest = next(iter(self.levels.values()))
+        rows = np.arange(column.len()) if finest.present is None else np.flatnonzero(finest.present)
+        orders = scheme.order(finest.hashes[rows])
+        ascending = np.argsort(orders, kind="stable")
+        ordered = orders[ascending]
+        is_new = np.concatenate([[True], ordered[1:] != ordered[:-1]])[: ordered.size]
+        chosen = rows[ascending[is_new][:most]]
+        written = key_text(_some(column, chosen)).cast(pl.String).to_list()
+        return tuple(zip(written, self.texts_of(chosen), strict=True))
+
+
+def _some(column: pl.Series, rows: npt.NDArray[np.intp]) -> pl.Series:
+    # One by one, few cells are had sooner than by a call of Polars'.
+    if rows.size > FEW_CELLS:
+        return column.gather(rows)
+    return pl.Series(column.name, [column[row] for row in rows.tolist()], dtype=column.dtype)
+
+
+def _texts_at(texts: pl.Series, rows: Rows) -> list[str]:
+    return _some(texts, rows).to_list()
+
+
+def read_columns(
+    rows: pl.DataFrame, readings: Mapping[str, KeyReading], scheme: HashScheme, tallies: Tallies
+) -> dict[str, ReadColumn]:
+    """Read and hash key columns; what can't be used of them is added to the tallies."""
+    of_text = {name: reading for name, reading in readings.items() if not reading.time}
+    texts = key_texts(rows, of_text) if of_text else []
+    hashed = [
+        one if reading.kind == "exact" else _without_marks(one, scheme)
+        for one, reading in zip(scheme.identify(texts) if texts else [], of_text.values(), strict=True)
+    ]
+    found = {
+        name: ReadColumn({of_text[name].granularities[0]: one}, partial(_texts_at, text))
+        for name, text, one in zip(of_text, texts, hashed, strict=True)
+    }
+    for name, one in zip(of_text, hashed, strict=True):
+        tallies.add(name, Tally(0 if one.present is None else int(np.count_nonzero(~one.present))))
+    for name, reading in readings.items():
+        if reading.time:
+            found[name] = _read_times(rows[name], reading, scheme, tallies)
+    return found
+
+
+def _without_marks(column: HashedColumn, scheme: HashScheme) -> HashedColumn:
+    """Take marks of absence for what they are, told by their hashes: comparing text takes longer."""
+    marks = _hashed_marks(scheme.name)
+    near = np.minimum(np.searchsorted(marks, column.hashes), marks.size - 1)
+    absent = marks[near] == column.hashes
+    if not absent.any():
+        return column
+    return HashedColumn(column.hashes, ~absent if column.present is None else column.present & ~absent)
+
+
+@cache
+def _hashed_marks(scheme: str) -> Hashes:
+    marks = SCHEMES[scheme].identify([pl.Series([mark for mark in MARKS if mark])])[0].hashes
+    return np.sort(marks)
+
+
+def hash_keys(
+    keys: Sequence[Key], columns: Mapping[str, ReadColumn], scheme: HashScheme
+) -> list[list[HashedKeys]]:
+    """Put the columns of each key together, finest granularity first."""
+    return [[_at(key, columns, granularity, scheme) for granularity in key.granularities] for key in keys]
+
+
+def hashed_at(columns: Sequence[Levels], granularity: str, scheme: HashScheme) -> HashedColumn:
+    """Put columns together at a granularity; one without it has one only: that of its text, or its finest."""
+    return scheme.combine([levels.get(granularity) or next(iter(levels.values())) for levels in columns])
+
+
+def _at(key: Key, columns: Mapping[str, ReadColumn], granularity: str, scheme: HashScheme) -> HashedKeys:
+    hashed = hashed_at([columns[name].levels for name in key.columns], granularity, scheme)
+    if hashed.present is None:
+        return HashedKeys(granularity, hashed.hashes, None)
+    held = np.flatnonzero(hashed.present)
+    return HashedKeys(granularity, hashed.hashes[held], held)
+
+
+def _read_times(column: pl.Series, reading: KeyReading, scheme: HashScheme, tallies: Tallies) -> ReadColumn:
+    """Hash the period that each row's time falls in, at each granularity."""
+    times = key_times(column, reading)
+    tallies.add(column.name, _tally(column, times))
+    present = times.is_not_null().to_numpy() if times.null_count() else None
+    instants = (
+        times.to_physical().fill_null(0).to_numpy() if times.null_count() else times.to_physical().to_numpy()
+    )
+    numbers = period_numbers(instants, reading.granularities)
+    levels = {
+        granularity: HashedColumn(hashed_periods(each, granularity, scheme), present)
+        for granularity, each in zip(reading.granularities, numbers, strict=True)
+    }
+    finest = reading.granularities[0]
+    return ReadColumn(levels, lambda rows: period_names(numbers[0][rows], finest))
+
+
+def _tally(column: pl.Series, times: pl.Series) -> Tally:
+    nulls = column.null_count()
+    if times.null_count() == nulls:
+        return Tally(nulls)
+    unread = column.filter(times.is_null() & column.is_not_null()).cast(pl.String).str.strip_chars()
+    unread = unread.filter(~unread.str.to_lowercase().is_in(list(ABSENT)))
+    return Tally(times.null_count() - unread.len(), unread.len(), _smallest(unread))
+
+
+def _smallest(cells: pl.Series) -> tuple[str, ...]:
+    return tuple(cells.unique().sort().head(EXAMPLES).to_list())

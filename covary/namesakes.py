@@ -1,0 +1,59 @@
+"""Joins on small numbers alone: 7 is a district, a grade and a customer, so the columns' names must agree."""
+
+import re
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from covary.hashing import SCHEMES, Hashes
+from covary.index import Candidates, StoredSketches
+from covary.keys import NORMALISERS
+from covary.sketches import Sketch
+
+SMALL_NUMBERS = 1000
+FEW_KEYS = 60
+SHORTEST_WORD = 3
+SAYING_LITTLE = frozenset(
+    ["code", "codes", "number", "num", "nbr", "key", "index", "name", "value", "the", "and", "for"]
+)
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_]+")
+
+
+def unrelated(index: StoredSketches, query: Sketch, candidates: Candidates) -> npt.NDArray[np.bool_]:
+    """Mark joins on a few small numbers between columns whose names have no word in common."""
+    nothing = np.zeros(candidates.sketches.size, dtype=np.bool_)
+    small = np.isin(query.key_hashes, _small_numbers(query.config.hash))
+    if query.config.normaliser == NORMALISERS["exact"] or not small.any():
+        return nothing
+    few = candidates.join_sizes <= FEW_KEYS
+    if not few.any():
+        return nothing
+    larger = replace(query, key_hashes=query.key_hashes[~small], values=query.values[~small])
+    beyond = index.score(larger).sketches if larger.size else np.empty(0, dtype=np.int64)
+    doubtful = few & ~np.isin(candidates.sketches, beyond)
+    names = index.columns_at(candidates.sketches[doubtful])["key"]
+    agree = {name: names_agree(query.pair.key, name) for name in names.unique()}
+    nothing[doubtful] = [not agree[name] for name in names]
+    return nothing
+
+
+@cache
+def _small_numbers(hash_name: str) -> Hashes:
+    texts = pl.Series([str(number) for number in range(SMALL_NUMBERS)])
+    return SCHEMES[hash_name].identify([texts])[0].hashes
+
+
+def names_agree(one: str, other: str) -> bool:
+    """Whether names are equal or have a telling word in common, as "district" and "Council District"."""
+    mine, theirs = _words(one), _words(other)
+    if not mine or not theirs:  # "id", "#", "x": there is nothing to compare
+        return one.casefold() == other.casefold()
+    return any(a.startswith(b) or b.startswith(a) for a in mine for b in theirs)
+
+
+def _words(name: str) -> set[str]:
+    words = {word.lower() for word in _WORD.findall(name)}
+    return {word for word in words if len(word) >= SHORTEST_WORD} - SAYING_LITTLE

@@ -1,0 +1,69 @@
+"""Number columns ready to be folded: a matrix, and what of each column is missing or not finite."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from covary.aggregate import Floats
+from covary.sketches import Counts
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NumberColumns:
+    """Number columns ready to be folded: one row of the matrix each, NaN where no finite number stands."""
+
+    names: tuple[str, ...]
+    values: Floats
+    has_gaps: npt.NDArray[np.bool_]
+    counts: list[Counts]
+    odd_rows: list[npt.NDArray[np.intp]]  # per column, where a NaN or an infinity stood
+
+    def without(self, columns: Sequence[str]) -> "NumberColumns":
+        """Leave some columns out."""
+        kept = [place for place, mine in enumerate(self.names) if mine not in columns]
+        if len(kept) == len(self.names):
+            return self
+        names = tuple(self.names[place] for place in kept)
+        counts = [self.counts[place] for place in kept]
+        odd_rows = [self.odd_rows[place] for place in kept]
+        return NumberColumns(names, self.values[kept], self.has_gaps[kept], counts, odd_rows)
+
+    def counts_of(self, column: int, with_key: npt.NDArray[np.intp] | None) -> Counts:
+        """Count what a column lacks in the rows that have a key: a row is dropped for one reason only."""
+        counts = self.counts[column]
+        if with_key is None:
+            return counts
+        missing = int(np.count_nonzero(np.isnan(self.values[column][with_key])))
+        odd = int(np.count_nonzero(np.isin(self.odd_rows[column], with_key)))
+        null_keys = counts.rows - with_key.size
+        return replace(counts, null_keys=null_keys, null_values=missing - odd, not_finite=odd)
+
+
+def number_columns(columns: Mapping[str, pl.Series]) -> NumberColumns:
+    """Stack Float64 columns, counting what is missing and what is not finite."""
+    values = np.stack([column.to_numpy() for column in columns.values()])  # nulls arrive as NaN
+    finite = np.isfinite(values)
+    present = np.count_nonzero(finite, axis=1)
+    has_gaps = present < values.shape[1]
+    if has_gaps.any():
+        values = np.where(finite, values, np.nan)
+    lows = np.fmin.reduce(values, axis=1, initial=np.inf) + 0.0  # never -0, which would depend on the order
+    highs = np.fmax.reduce(values, axis=1, initial=-np.inf) + 0.0
+    nulls = [column.null_count() for column in columns.values()]
+    rows = values.shape[1]
+    odd_rows = [
+        _places_of_odd(column) if null + count < rows else np.empty(0, dtype=np.intp)
+        for column, null, count in zip(columns.values(), nulls, present.tolist(), strict=True)
+    ]
+    counts = [
+        Counts(rows, 0, null, rows - null - count, low, high)
+        for null, count, low, high in zip(nulls, present.tolist(), lows.tolist(), highs.tolist(), strict=True)
+    ]
+    return NumberColumns(tuple(columns), values, has_gaps, counts, odd_rows)
+
+
+def _places_of_odd(column: pl.Series) -> npt.NDArray[np.intp]:
+    return np.flatnonzero(column.is_not_null().to_numpy() & ~np.isfinite(column.to_numpy()))

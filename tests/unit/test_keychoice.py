@@ -1,0 +1,87 @@
+import numpy as np
+import polars as pl
+import pytest
+
+from covary.columns import profile_columns
+from covary.hashing import SCHEMES
+from covary.keychoice import MOST_PAIRS, keys_named, pairs_found, split_key
+from covary.keyrows import read_columns, readings_of
+from covary.keys import NORMALISERS
+from covary.tallies import Tallies
+
+SCHEME = SCHEMES["xxhash64"]
+
+
+def pairs_of(rows):
+    profiles = profile_columns(rows)
+    names = [(profile.name,) for profile in profiles if profile.is_key]
+    keys = keys_named(names, rows, profiles, NORMALISERS["canonical"])
+    read = read_columns(rows, readings_of(keys), SCHEME, Tallies())
+    return pairs_found(keys, read, profiles, SCHEME)
+
+
+def panel(countries=12, years=15):
+    names = [f"Land {n}" for n in range(countries)]
+    return pl.DataFrame(
+        {
+            "country": [name for name in names for _ in range(years)],
+            "year": [1990 + year for _ in names for year in range(years)],
+            "gdp": np.random.default_rng(1).normal(size=countries * years),
+        }
+    )
+
+
+def test_a_pair_that_identifies_rows_where_neither_column_does_is_found():
+    assert [pair.columns for pair in pairs_of(panel())] == [("country", "year")]
+
+
+def test_no_pair_is_made_with_a_column_that_identifies_rows_by_itself():
+    rows = panel().with_row_index("row_id").with_columns(pl.col("row_id").cast(pl.String))
+    assert [pair.columns for pair in pairs_of(rows)] == [("country", "year")]
+
+
+def test_a_pair_that_repeats_often_is_not_worth_having():
+    assert [pair.columns for pair in pairs_of(pl.concat([panel()] * 2))] == [("country", "year")]
+    assert pairs_of(pl.concat([panel()] * 8)) == []
+
+
+def test_columns_that_meet_at_random_come_after_those_of_a_panel():
+    rng = np.random.default_rng(3)
+    random = {f"code_{n}": [f"c{each}" for each in rng.integers(0, 90, 180)] for n in range(4)}
+    assert pairs_of(panel().with_columns(**{k: pl.Series(v) for k, v in random.items()}))[0].columns == (
+        "country",
+        "year",
+    )
+
+
+def test_pairs_keep_to_their_budget_those_with_a_time_first():
+    rng = np.random.default_rng(2)
+    texts = {f"text_{n}": [f"t{n} {each}" for each in rng.integers(0, 150, 300)] for n in range(5)}
+    rows = pl.DataFrame(texts | {"day": [f"2013-01-{day:02}" for day in rng.integers(1, 31, 300)]})
+    found = pairs_of(rows)
+    assert 0 < len(found) <= MOST_PAIRS
+
+
+def test_a_pair_is_sketched_at_granularities_that_bring_keys_together():
+    days = pl.date_range(pl.date(2012, 1, 1), pl.date(2013, 12, 31), eager=True).cast(pl.String)
+    zips = ["10001", "10002", "10003"]
+    dense = pl.DataFrame({"zip": zips * days.len(), "day": [day for day in days for _ in zips]})
+    (pair,) = pairs_of(dense)
+    assert pair.granularities == ("day", "month")
+
+
+@pytest.mark.parametrize(
+    ("key", "columns"),
+    [
+        ("a", ("a",)),
+        ("a,b", ("a", "b")),
+        (" a , b ", ("a", "b")),
+        ("b,a", ("b", "a")),
+        ("x,y", ("x,y",)),
+        ("a,a", ()),
+        ("a,c", ()),
+        ("c", ()),
+    ],
+)
+def test_a_key_names_one_column_or_several(key, columns):
+    assert split_key(key, ["a", "b", "x,y"]) == columns
