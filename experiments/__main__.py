@@ -35,7 +35,19 @@ def _picture(chosen: argparse.Namespace) -> None:
     main()
 
 
-PAGES = {"coverage": _coverage, "chance": _chance, "ranking": _ranking, "picture": _picture}
+def _messy(chosen: argparse.Namespace) -> None:
+    from experiments.messy import main
+
+    main(chosen.collection, chosen.into, chosen.seed, chosen.write)
+
+
+PAGES = {
+    "coverage": _coverage,
+    "chance": _chance,
+    "ranking": _ranking,
+    "picture": _picture,
+    "messy": _messy,
+}
 
 
 def main() -> None:
@@ -48,7 +60,11 @@ def main() -> None:
     parser.add_argument("--into", type=Path, help="where results go (results; with --smoke, results/smoke)")
     parser.add_argument("--smoke", action="store_true", help="tiny inputs: all of it in two minutes")
     parser.add_argument("--seed", type=int, default=1, help="of everything random (1)")
-    parser.add_argument("--write", action="store_true", help="put the report into docs/experiments.md too")
+    parser.add_argument(
+        "--write",
+        action="store_true",
+        help="put the report into docs/ too (experiments.md; with --page messy, messy.md)",
+    )
     parser.add_argument("--page", choices=PAGES, help="measure what a page of docs/ reports instead")
     parser.add_argument("--samples", type=int, help="--page coverage: samples a cell, for a quicker look")
     parser.add_argument("--keep", type=Path, help="--page coverage: a file of results, to go on from later")
