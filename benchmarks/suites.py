@@ -23,6 +23,12 @@ def _files() -> list[Result]:
     return [small_files_against_reading()]
 
 
+def _keys() -> list[Result]:
+    from benchmarks.keys import canonical_against_exact, granularities_against_one
+
+    return [canonical_against_exact(), *granularities_against_one()]
+
+
 def _queries() -> list[Result]:
     from benchmarks.queries import queries_and_size
 
@@ -45,6 +51,7 @@ SUITES: dict[str, Callable[[], list[Result]]] = {
     "kernel": _kernel,
     "pipeline": _pipeline,
     "files": _files,
+    "keys": _keys,
     "queries": _queries,
     "memory": _memory,
     "statistics": _statistics,
