@@ -104,7 +104,7 @@ def _runs(joins: Sequence[str]) -> RenderableType:
 
 def chance_lines(hits: Hits) -> list[str]:
     """Say how many columns are unlikely to be chance, and what shuffled numbers came to."""
-    lines = []
+    lines = [f"Day or month first can't be told in {name}: read as month first." for name in hits.ambiguous]
     if hits.tested:
         verb = "survives" if hits.survivors == 1 else "survive"
         test = "" if hits.tested_by == hits.measure else f" by {hits.tested_by}"

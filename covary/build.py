@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from covary.errors import CannotWrite, NoSuchColumn, NoTables
+from covary.frames import KeyName
 from covary.index import compile_ahead
 from covary.keychoice import split_key
 from covary.keyrows import SEPARATOR
@@ -54,7 +55,7 @@ def build_index(
     *,
     size: int = DEFAULT_SIZE,
     aggregates: Sequence[str] = ("mean",),
-    keys: Sequence[str] = (),
+    keys: Sequence[KeyName] = (),
     values: Sequence[str] = (),
     hash: str = "xxhash64",
     key_text: str | None = None,
@@ -73,7 +74,7 @@ def build_index(
         spark: a session to run on; without one a local session is started, and stopped at the end.
         size: keys per sketch.
         aggregates: how rows of one key become one number; several give several sketches per pair.
-        keys: only these columns are keys; "date,zip" is one key of two columns.
+        keys: only these columns are keys; "date,zip" or ["date", "zip"] is one key.
         values: only these columns are numbers.
         hash: "xxhash64", or "murmur3" for the paper's 32 bits.
         key_text: "canonical", or "exact" for raw text; None: exact with murmur3, canonical otherwise.
@@ -83,6 +84,7 @@ def build_index(
     """
     chosen = (aggregates,) if isinstance(aggregates, str) else tuple(dict.fromkeys(aggregates))
     config = SketchConfig(size, chosen, hash, normaliser_of(key_text, hash))
+    wanted = tuple(key if isinstance(key, str) else SEPARATOR.join(key) for key in keys)
     given = [sources] if isinstance(sources, str | os.PathLike) else list(sources)
     tables, skipped = find_tables(given)
     if not tables:
@@ -90,7 +92,7 @@ def build_index(
         raise NoTables(f"no tables in {', '.join(map(str, given))}{reasons}")
     folder = Path(into).absolute()
     with building(folder) as scratch:
-        settings = Settings(config, tuple(keys), tuple(values), str(scratch))
+        settings = Settings(config, wanted, tuple(values), str(scratch))
         for name in (PARTS, PROGRESS):
             (scratch / name).mkdir()
         todo = plan(tables, settings)

@@ -103,7 +103,7 @@ def _looks_of(columns: Sequence[pl.Series]) -> list[Looks]:
 
 
 def _look(column: pl.Series, hashes: npt.NDArray[np.uint64], length: float | None) -> Looks:
-    rows = np.flatnonzero(column.is_not_null().to_numpy()) if column.null_count() else None
+    rows = np.flatnonzero(column.alias("").is_not_null().to_numpy()) if column.null_count() else None
     first = _first_distinct(hashes if rows is None else hashes[rows])
     chosen = (first if rows is None else rows[first]).tolist()
     return Looks(tuple(column[row].strip() for row in chosen), length or 0.0)

@@ -1,5 +1,6 @@
 """Which columns can be keys and which are numbers, told by their values and not only by their type."""
 
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
@@ -8,13 +9,20 @@ import polars as pl
 from covary.aggregate import Floats
 from covary.columnfacts import Facts, facts_of_numbers, facts_of_text
 from covary.errors import UnusableColumn
-from covary.identifiers import CALENDAR, ROW_NUMBER, why_identifier
+from covary.identifiers import CALENDAR, PERIODS, ROW_NUMBER, why_identifier
 from covary.keyreading import LIKELY_YEARS, KeyReading, key_reading, year_reading
 from covary.numbers import NUMBER_SHARE, PLAIN, NumberReading
 
 LONGEST_KEY = 200  # bytes on average: more is prose
 PROFILED_ROWS, PROFILED_RUNS = 100_000, 100
-COMPACT_WORDS = ("month", "date", "day", "period")  # last in the name of a column that may hold 201301
+COMPACT_WORDS = (
+    "month",
+    "date",
+    "day",
+    "period",
+    "yyyymm",
+    "yyyymmdd",
+)  # last in the name of a column that may hold 201301
 COMPACT = (180_001, 21_001_231)
 YEAR_WORDS = ("year", "yr", "season")  # last in the name of a column of years
 YEARS = (1000, 2200)
@@ -36,10 +44,15 @@ class ColumnProfile:
     values: Floats | None = field(default=None, compare=False, repr=False)
     key: KeyReading | None = field(default=None, compare=False, repr=False)
     number: NumberReading = field(default=PLAIN, compare=False, repr=False)
+    is_period: bool = field(default=False, compare=False)  # a time, or a part of one
 
 
-def profile_columns(rows: pl.DataFrame) -> list[ColumnProfile]:
-    """The role of every column, judged by an evenly spread sample of at most 100,000 rows."""
+def profile_columns(rows: pl.DataFrame, whole: bool = True) -> list[ColumnProfile]:
+    """The role of every column, judged by an evenly spread sample of at most 100,000 rows.
+
+    `whole` says whether these are all rows of the table.
+    """
+    whole = whole and rows.height <= PROFILED_ROWS
     sample = in_runs(rows, PROFILED_ROWS, PROFILED_RUNS).get_columns()
     dtypes = [column.dtype for column in sample]
     texts = [
@@ -48,7 +61,7 @@ def profile_columns(rows: pl.DataFrame) -> list[ColumnProfile]:
     numbers = [column for column, dtype in zip(sample, dtypes, strict=True) if dtype.is_numeric()]
     facts = facts_of_text(texts) | facts_of_numbers(numbers)
     return [
-        _profile(column, facts[column.name]) if column.name in facts else _declared(column)
+        _profile(column, facts[column.name], whole) if column.name in facts else _declared(column, whole)
         for column in sample
     ]
 
@@ -95,12 +108,12 @@ def in_runs(rows: pl.DataFrame, most: int, runs: int) -> pl.DataFrame:
     return pl.concat([rows.slice(number * step, length) for number in range(runs)])
 
 
-def _profile(column: pl.Series, facts: Facts) -> ColumnProfile:
+def _profile(column: pl.Series, facts: Facts, whole: bool) -> ColumnProfile:
     name = column.name
     if not facts.present:
         return ColumnProfile(name, "empty", False, False, "no values")
     if facts.numbers < NUMBER_SHARE * facts.present:
-        return _text_profile(column, facts)
+        return _text_profile(column, facts, whole)
     values = facts.values if facts.numbers == facts.values.size else None
     dressed = facts.reading.description
     if facts.whole < facts.numbers or facts.reading.dressed:
@@ -112,13 +125,23 @@ def _profile(column: pl.Series, facts: Facts) -> ColumnProfile:
     if not identifies:
         reason = dressed or "whole numbers"
         return ColumnProfile(name, "integer", False, True, reason, values, number=facts.reading)
-    reason = identifies if facts.varies else f"{identifies}, but one value only"
     if _are_years(identifies, facts):
         reading = year_reading()
     else:
-        reading = key_reading(name, column, compact=_may_be_compact_dates(identifies, facts))
-    kind = "date" if reading.time else "integer"
-    return ColumnProfile(name, kind, facts.varies, False, reason, key=reading, number=facts.reading)
+        compact = _may_be_compact_dates(identifies, facts)
+        reading = key_reading(name, column, compact=compact, whole=whole)
+    told = re.sub(r": (\S+)$", r': "\1"', identifies)
+    reason = "; ".join(part for part in (told, reading.description) if part)
+    return ColumnProfile(
+        name,
+        "date" if reading.time else "integer",
+        facts.varies,
+        False,
+        reason if facts.varies else f"{reason}, but one value only",
+        key=reading,
+        number=facts.reading,
+        is_period=reading.time is not None or identifies.rpartition(" ")[2] in PERIODS,
+    )
 
 
 def _are_years(identifies: str, facts: Facts) -> bool:
@@ -134,15 +157,17 @@ def _may_be_compact_dates(identifies: str, facts: Facts) -> bool:
     )
 
 
-def _text_profile(column: pl.Series, facts: Facts) -> ColumnProfile:
+def _text_profile(column: pl.Series, facts: Facts, whole: bool) -> ColumnProfile:
     name = column.name
     if facts.length > LONGEST_KEY:
         return ColumnProfile(name, "text", False, False, "long text")
-    reading = key_reading(name, column, looks=facts.looks)
+    reading = key_reading(name, column, looks=facts.looks, whole=whole)
     kind = _kind_of(reading)
     if not facts.varies:
         return ColumnProfile(name, kind, False, False, "one value only", key=reading)
-    return ColumnProfile(name, kind, True, False, _why_text(kind, reading), key=reading)
+    return ColumnProfile(
+        name, kind, True, False, _why_text(kind, reading), key=reading, is_period=reading.time is not None
+    )
 
 
 def _kind_of(reading: KeyReading) -> str:
@@ -155,7 +180,7 @@ def _why_text(kind: str, reading: KeyReading) -> str:
     return reading.description or ("text" if kind == "text" else f"{kind}s as text")
 
 
-def _declared(column: pl.Series) -> ColumnProfile:
+def _declared(column: pl.Series, whole: bool) -> ColumnProfile:
     """A column whose type alone tells: booleans, dates, times; lists, bytes and the like serve as nothing."""
     kind = DECLARED_KINDS.get(column.dtype.base_type())
     if kind is None:
@@ -164,4 +189,7 @@ def _declared(column: pl.Series) -> ColumnProfile:
         return ColumnProfile(column.name, "empty", False, False, "no values")
     varies = column.to_physical().min() != column.to_physical().max()
     reason = f"{kind}s" if varies else "one value only"
-    return ColumnProfile(column.name, kind, varies, False, reason, key=key_reading(column.name, column))
+    reading = key_reading(column.name, column, whole=whole)
+    return ColumnProfile(
+        column.name, kind, varies, False, reason, key=reading, is_period=reading.time is not None
+    )

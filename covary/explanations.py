@@ -9,7 +9,7 @@ from covary.frames import Asked, AskedSketch
 from covary.hits import Explanation, Hit, MetColumns
 from covary.index import StoredSketches
 from covary.keychoice import split_key
-from covary.keyreading import KeyReading
+from covary.keyreading import YEAR, KeyReading
 from covary.keyrows import Examples, read_columns
 from covary.periods import period_text
 from covary.tallies import Tallies
@@ -45,7 +45,7 @@ def _met(
     index: StoredSketches,
 ) -> MetColumns:
     column, reading = query.key.columns[place], query.key.readings[place]
-    granularity = hit.granularity if reading.time else ""
+    granularity = hit.granularity if any(reading.granularities) else ""
     mine = _by_text(_own_examples(rows[[column]], reading, index), granularity)
     theirs = _by_text(note["canonical_examples"], granularity)
     met = [(mine[text], theirs[text], text) for text in mine if text in theirs and mine[text] != theirs[text]]
@@ -70,4 +70,5 @@ def _by_text(examples: Sequence[Sequence[str]], granularity: str) -> dict[str, s
         cells = pl.Series(texts)
         if reading := time_reading(cells):
             texts = period_text(read_times(cells, reading), granularity).to_list()
+            texts = [f"{YEAR}{text}" for text in texts] if granularity == "year" else texts
     return dict(zip(reversed(texts), reversed(written), strict=True))

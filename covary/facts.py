@@ -1,5 +1,6 @@
 """The facts of an index, gathered from its files, and how they are told to a person."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -28,7 +29,7 @@ class IndexFacts:
     Attributes:
         entries: ⟨key, number⟩ entries of all sketches together.
         bytes: what the index takes on disk.
-        nothing_to_sketch: tables without a key column or without a number column.
+        unsketched: names of tables without a key column or without a number column.
         contents: every table that was found.
     """
 
@@ -41,7 +42,7 @@ class IndexFacts:
     sketches: int
     entries: int
     bytes: int
-    nothing_to_sketch: int
+    unsketched: tuple[str, ...]
     contents: tuple[TableRecord, ...]
 
     @property
@@ -77,7 +78,7 @@ class IndexFacts:
     @property
     def not_understood(self) -> tuple[int, int]:
         """How many cells that were there could not be read, and in how many columns."""
-        counts = [column.not_understood for table in self.read for column in table.columns]
+        counts = [column.not_understood or 0 for table in self.read for column in table.columns]
         return sum(counts), sum(count > 0 for count in counts)
 
     def to_dict(self) -> dict[str, Any]:
@@ -85,6 +86,7 @@ class IndexFacts:
         totals = {name: getattr(self, name) for name in self.__slots__ if name != "contents"}
         return totals | {
             "bytes_per_entry": self.bytes_per_entry,
+            "nothing_to_sketch": len(self.unsketched),
             "tables": len(self.read),
             "rows": self.rows,
             "ambiguous": self.ambiguous,
@@ -99,8 +101,12 @@ def describe(path: Path) -> IndexFacts:
     segments = [read_segment(segment_folder(path, stored), stored) for stored in manifest.segments]
     files = [file for stored in manifest.segments for file in stored.files.values()]
     contents = [_record(row) for segment in segments for row in segment.tables.iter_rows(named=True)]
-    read = sum(table.problem is None for table in contents)
-    sketched = sum(segment.sketches["table"].n_unique() for segment in segments)
+    sketched = [
+        segment.tables["name"][table]
+        for segment in segments
+        for table in segment.sketches["table"].unique(maintain_order=True)
+    ]
+    left = Counter(table.name for table in contents if table.problem is None) - Counter(sketched)
     return IndexFacts(
         index=str(path),
         format=manifest.format,
@@ -111,7 +117,7 @@ def describe(path: Path) -> IndexFacts:
         sketches=sum(segment.sketches.height for segment in segments),
         entries=sum(segment.entries for segment in segments),
         bytes=(path / MANIFEST).stat().st_size + sum(file.size for file in files),
-        nothing_to_sketch=read - sketched,
+        unsketched=tuple(left.elements()),
         contents=tuple(contents),
     )
 
@@ -174,7 +180,8 @@ def columns_view(table: TableRecord) -> RenderableType:
     columns = table_of("column", "kind", "role", "missing>", "not understood>", "why")
     for column in table.columns:
         name = Text(printable(column.name), "bold")
-        lost = [f"{number:,}" if column.role else "" for number in (column.missing, column.not_understood)]
+        counts = (column.missing, column.not_understood)
+        lost = ["" if count is None else f"{count:,}" for count in counts]
         columns.add_row(name, column.kind, column.role or "-", *lost, Text(printable(column.reason)))
     head = f"{table.name}: {count_of(table.rows, 'row')}, {size_of(table.bytes)}, {table.path}"
     return Group(lines_of([head]), columns, lines_of(_lost(table) + _joint_keys(table)))
@@ -205,10 +212,11 @@ def _sketches(index: IndexFacts) -> str:
 
 def _left_out(index: IndexFacts) -> list[str]:
     lines = []
-    if index.nothing_to_sketch:
-        has = "has" if index.nothing_to_sketch == 1 else "have"
-        tables = count_of(index.nothing_to_sketch, "table")
-        lines.append(f"{tables} {has} nothing to sketch: no key column or no number column.")
+    if index.unsketched:
+        has = "has" if len(index.unsketched) == 1 else "have"
+        tables = count_of(len(index.unsketched), "table")
+        why = "no key column or no number column"
+        lines.append(f"{tables} {has} nothing to sketch ({why}): {_names(index.unsketched)}.")
     if index.ambiguous:
         columns = count_of(len(index.ambiguous), "column of dates")
         lines.append(

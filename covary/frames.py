@@ -15,15 +15,17 @@ from covary.kernel import finish, merge, sketch_read, sketch_rows
 from covary.keychoice import keys_named, split_key
 from covary.keyrows import SEPARATOR, Key, ReadColumn
 from covary.keys import normaliser_of
-from covary.numbers import NumberReading, read_numbers
+from covary.numbers import NumberReading, NumbersRead, read_numbers
 from covary.sketches import DEFAULT_SIZE, Partial, Sketch, SketchConfig
 from covary.sources import shown, table_at
-from covary.tables import layout_of, plan_chunks, read_chunk
+from covary.tables import layout_of, plan_chunks, read_chunk, sample_rows
 from covary.tallies import Tallies, Tally
+from covary.times import GRANULARITIES
 
 Frame = Any  # a Polars, pandas or Arrow table, or the path of a file
 KeyName = str | Sequence[str]  # a column, or several: "date,zip" or ["date", "zip"]
 MOST_KEY_COLUMNS = 3
+SAMPLED_CHUNK_BYTES = 16 << 20
 CHUNK_ROWS = 1 << 40  # a row's place in its table is its chunk times this, plus its place in the chunk
 PARTIALS_AT_ONCE = 16
 
@@ -37,6 +39,7 @@ class OpenTable:
     columns: tuple[str, ...]
     key: tuple[str, ...]  # the columns of the key
     batches: Iterator[pl.DataFrame]
+    sample: pl.DataFrame | None = None  # from all over a large file, to decide how its columns are read
 
 
 def open_table(frame: Frame, key: KeyName, value: str | None = None) -> OpenTable:
@@ -46,14 +49,20 @@ def open_table(frame: Frame, key: KeyName, value: str | None = None) -> OpenTabl
         layout = layout_of(source)
         named = _key_columns(key, source.name, layout.columns)
         wanted = _with_value(named, value, source.name, layout.columns)
-        batches = (
-            batch for chunk in plan_chunks(source, layout) for batch in read_chunk(chunk, layout, wanted)
-        )
-        return OpenTable(shown(source.name), shown(source.path), layout.columns, named, batches)
+        chunks = plan_chunks(source, layout, SAMPLED_CHUNK_BYTES)
+        batches = (batch for chunk in chunks for batch in read_chunk(chunk, layout, wanted))
+        sample = sample_rows(source, layout, chunks)[wanted] if len(chunks) > 1 else None
+        return OpenTable(shown(source.name), shown(source.path), layout.columns, named, batches, sample)
     rows = as_polars(frame)
     named = _key_columns(key, "the table", rows.columns)
     wanted = _with_value(named, value, "the table", rows.columns)
     return OpenTable("", None, tuple(rows.columns), named, iter([rows[wanted]]))
+
+
+def _without_extensions(frame: Any) -> Any:
+    """Write pandas' periods and intervals, which Polars has no type for, as text."""
+    odd = [name for name, kind in frame.dtypes.items() if str(kind).startswith(("period", "interval"))]
+    return frame.astype(dict.fromkeys(odd, str)) if odd else frame
 
 
 def _key_columns(key: KeyName, table: str, columns: Sequence[str]) -> tuple[str, ...]:
@@ -70,6 +79,8 @@ def _key_columns(key: KeyName, table: str, columns: Sequence[str]) -> tuple[str,
         return named
     named = tuple(key) if isinstance(key, Sequence) else (key,)
     _require(named or ("",), table, columns)
+    if len(set(named)) < len(named):
+        raise UnusableColumn(f"the key {SEPARATOR.join(named)!r} names a column twice; name each once")
     return named
 
 
@@ -89,7 +100,7 @@ def as_polars(frame: Frame) -> pl.DataFrame:
     kind = type(frame).__name__
     try:
         if type(frame).__module__.partition(".")[0] == "pandas" and kind == "DataFrame":
-            return pl.from_pandas(frame)
+            return pl.from_pandas(_without_extensions(frame))
         if hasattr(frame, "__arrow_c_stream__") and kind != "Series":
             return pl.DataFrame(frame)
     except (pl.exceptions.PolarsError, pa.ArrowException, ValueError, TypeError) as problem:
@@ -107,21 +118,23 @@ def numbers_of(
     rows: pl.DataFrame, readings: Mapping[str, NumberReading], tallies: Tallies
 ) -> dict[str, pl.Series]:
     """Read columns as Float64, each in its own way: what is not a number becomes null, and is counted."""
-    return {name: _as_numbers(rows[name], reading, tallies) for name, reading in readings.items()}
+    found = {name: _as_numbers(rows[name], reading) for name, reading in readings.items()}
+    for name, read in found.items():
+        tallies.add(name, Tally(read.missing, read.not_understood, read.examples))
+    return {name: read.values for name, read in found.items()}
 
 
-def _as_numbers(column: pl.Series, reading: NumberReading, tallies: Tallies) -> pl.Series:
+def _as_numbers(column: pl.Series, reading: NumberReading) -> NumbersRead:
+    column = column.alias("")  # Polars would take a name like ^x$ for a pattern
     if isinstance(column.dtype, pl.Categorical | pl.Enum):
         column = column.cast(pl.String)
     if column.dtype == pl.String:
-        read = read_numbers(column, reading)
-        tallies.add(column.name, Tally(read.missing, read.not_understood, read.examples))
-        return read.values
+        return read_numbers(column, reading)
     if not column.dtype.is_numeric():
-        tallies.add(column.name, Tally(column.null_count(), column.len() - column.null_count()))
-        return pl.Series(column.name, [None], dtype=pl.Float64).new_from_index(0, column.len())
-    tallies.add(column.name, Tally(column.null_count()))
-    return column.cast(pl.Float64, strict=False)
+        nothing = pl.Series([None], dtype=pl.Float64).new_from_index(0, column.len())
+        return NumbersRead(nothing, column.null_count(), column.len() - column.null_count(), ())
+    numbers = column.cast(pl.Float64, strict=False)
+    return NumbersRead(numbers, column.len() - int(numbers.is_finite().sum()), 0, ())
 
 
 def sketch_batches(
@@ -139,6 +152,7 @@ def sketch_batches(
     `known` holds the key columns of the first batch, if they have been read.
     """
     waiting: list[list[Partial]] = []
+    of_keys = Tallies()
     row = chunk * CHUNK_ROWS
     for rows in batches:
         read = numbers_of(rows, numbers, tallies)
@@ -146,10 +160,13 @@ def sketch_batches(
             waiting.append(sketch_read(known, keys, read, config, table, row))
             known = None
         else:
-            waiting.append(sketch_rows(rows, keys, read, config, table, row, tallies))
+            waiting.append(sketch_rows(rows, keys, read, config, table, row, of_keys))
         row += rows.height
         if len(waiting) >= PARTIALS_AT_ONCE:
             waiting = [merge_all(waiting, config)]
+    for name, tally in of_keys.items():
+        if name not in numbers:  # a column that is both is counted once
+            tallies.add(name, tally)
     return merge_all(waiting, config)
 
 
@@ -182,6 +199,8 @@ def sketch(
             None: nothing, as they are.
     """
     config = SketchConfig(size, (aggregate,), hash, normaliser_of(key_text, hash))
+    if not isinstance(value, str):
+        raise NoSuchColumn(value, "the table", ())
     asked = sketch_table(open_table(frame, key, value), value, config)
     return next(iter(asked.at(by))).sketch
 
@@ -205,17 +224,24 @@ class Asked:
         """Return the sketches of one granularity, or all."""
         if granularity is None:
             return self.sketches
+        if granularity not in GRANULARITIES:
+            raise UnusableColumn(
+                f"there is no granularity {granularity!r}; there are: {', '.join(GRANULARITIES)}"
+            )
         found = tuple(each for each in self.sketches if each.sketch.pair.granularity == granularity)
         if not found:
-            pair = self.sketches[0].sketch.pair
-            there = ", ".join(
-                dict.fromkeys(
-                    each.sketch.pair.granularity for each in self.sketches if each.sketch.pair.granularity
-                )
-            )
-            has = f"there are: {there}" if there else "it holds no times"
-            raise UnusableColumn(f"{pair.key!r} can't be joined by {granularity!r}; {has}")
+            there = dict.fromkeys(each.sketch.pair.granularity for each in self.sketches)
+            has = f"its times are by {', '.join(there)}" if any(there) else "it holds no times"
+            key = self.sketches[0].sketch.pair.key
+            raise UnusableColumn(f"{key!r} can't be joined by {granularity!r}: {has}")
         return found
+
+    @property
+    def ambiguous(self) -> tuple[str, ...]:
+        """The columns of the key whose cells leave open which number is the day."""
+        key = self.sketches[0].key
+        times = zip(key.columns, key.readings, strict=True)
+        return tuple(name for name, reading in times if reading.time and reading.time.ambiguous)
 
 
 def sketch_table(table: OpenTable, value: str, config: SketchConfig, *, any_order: bool = False) -> Asked:
@@ -235,21 +261,31 @@ def sketch_table(table: OpenTable, value: str, config: SketchConfig, *, any_orde
     first = next(table.batches, None)
     if first is None or not first.height:
         raise UnusableColumn(f"{name} has no rows")
-    profiles = profile_columns(first)
+    second = next(table.batches, None)
+    whole = second is None
+    seen = first if table.sample is None else table.sample
+    profiles = profile_columns(seen, whole)
     for column in table.key:
         _check_key(first, column, profiles, name)
     orders = list(permutations(table.key)) if any_order else [table.key]
-    keys = keys_named(orders, first, profiles, config.normaliser)
+    keys = [each.asked() for each in keys_named(orders, seen, profiles, config.normaliser, whole)]
     numbers = {each.name: each.number for each in profiles if each.name == value}
     try:
-        partials = sketch_batches(chain([first], table.batches), keys, numbers, config, Tallies(), table.name)
+        partials = sketch_batches(
+            chain([first], [] if second is None else [second], table.batches),
+            keys,
+            numbers,
+            config,
+            Tallies(),
+            table.name,
+        )
     except pl.exceptions.PanicException as problem:  # a date beyond what can be written, for example
         raise UnusableColumn(
             f"{SEPARATOR.join(table.key)!r} or {value!r} of {name} can't be read: {problem}"
         ) from None
     finished = finish(partials, config)
     if not finished[0].size:
-        raise UnusableColumn(_why_empty(first, table.key, value, name))
+        raise UnusableColumn(_why_empty(first, table.key, value, name, finished[0].counts.null_keys))
     of_key = {key.name: key for key in keys}
     asked = [AskedSketch(each, of_key[each.pair.key]) for each in finished]
     finest = list(keys[0].granularities)
@@ -264,10 +300,13 @@ def _check_key(rows: pl.DataFrame, key: str, profiles: Sequence[ColumnProfile], 
         raise UnusableColumn(f"column {key!r} of {table} can't be a key: it holds {rows[key].dtype}")
 
 
-def _why_empty(rows: pl.DataFrame, key: Sequence[str], value: str, table: str) -> str:
+def _why_empty(rows: pl.DataFrame, key: Sequence[str], value: str, table: str, without_key: int) -> str:
     for column in key:
         if rows[column].null_count() == rows.height:
             return f"key column {column!r} of {table} is empty"
+    if without_key >= rows.height:
+        mark = str(rows[key[0]].drop_nulls().first())[:40]
+        return f"key column {key[0]!r} of {table} holds no keys but, for example, {mark!r}"
     if rows[value].null_count() == rows.height:
         return f"value column {value!r} of {table} is empty"
     example = rows[value].drop_nulls().first()

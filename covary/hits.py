@@ -54,6 +54,7 @@ class Hit(Estimate):
         granularity: what times were rounded down to so as to join: "hour", "day", ...; "moment" if nothing
             was, "" if the key holds no times.
         query_key: the query's key, its columns in the order in which they meet those of `key`.
+        met: the query's columns and those of the hit that they met.
         query_distinct_keys: distinct keys of the query at this granularity.
         query_rows_per_key: how many rows of the query became one number, on average.
         hosts: how many tables join on as few keys as this one, if they are many: such a join says little.
@@ -73,6 +74,7 @@ class Hit(Estimate):
     rows_per_key: float
     granularity: str
     query_key: str
+    met: tuple[tuple[str, str], ...]
     query_distinct_keys: float
     query_rows_per_key: float
     hosts: int | None
@@ -138,6 +140,7 @@ class Hits(Sequence[Hit]):
         rank: what the list is ordered by.
         min_sample: the fewest shared keys that a hit may rest on.
         seed: of shuffling, resampling and random ranking.
+        ambiguous: columns of the query's key in which day or month first can't be told.
         elapsed_ms: time taken, sketching the query included.
     """
 
@@ -167,6 +170,7 @@ class Hits(Sequence[Hit]):
     rank: str
     min_sample: int
     seed: int
+    ambiguous: tuple[str, ...]
     elapsed_ms: float
 
     @property
@@ -189,7 +193,7 @@ class Hits(Sequence[Hit]):
         lines = (
             f"{place:>3} {_number(hit.correlation)} [{_number(hit.low)}, {_number(hit.high)}] "
             f"n={hit.sample_size} of {'' if hit.exact else '~'}{hit.join_size:.0f} q={hit.q_value:.2g} "
-            f"{hit.table}.{hit.value} ({hit.aggregate} per {hit.key})"
+            f"{hit.table}.{hit.value} ({hit.aggregate} per {hit.key}{_by(hit)})"
             for place, hit in enumerate(self.hits, start=1)
         )
         return "\n".join((f"{self.shown_of} columns join on {self.query.key}", *lines))
@@ -198,6 +202,10 @@ class Hits(Sequence[Hit]):
         """Return the answer as it stands in JSON."""
         by_chance = None if self.by_chance is None else [hit.to_dict() for hit in self.by_chance]
         return asdict(self) | {"hits": [hit.to_dict() for hit in self.hits], "by_chance": by_chance}
+
+
+def _by(hit: Hit) -> str:
+    return f", by {hit.granularity}" if hit.granularity not in ("", "moment") else ""
 
 
 def _number(end: float | None) -> str:

@@ -22,7 +22,8 @@ def _words(text: str) -> frozenset[str]:
 # An integer column whose name has one of these words identifies rather than measures ...
 IDENTIFIERS = _words(
     "id ids uid uuid guid pk fk code codes cd zip zipcode postcode postal zcta modzcta fips geoid gid oid "
-    "cusip isin isbn issn ean upc sku ssn ein vin npi phone fax tel telephone naics serial timestamp datetime"
+    "cusip isin isbn issn ean upc sku ssn ein vin npi phone fax tel telephone mobile contact "
+    "naics serial timestamp datetime"
 )
 # ... or ends in "id" without a space, after one of these ...
 IDENTIFIED = _words(
@@ -32,11 +33,14 @@ IDENTIFIED = _words(
 )
 # ... or ends in one of these ...
 LAST_WORDS = _words(
-    "number num no nr key index idx ref district ward precinct tract county circuit zone grade"
+    "number num no nr key index idx ref district ward precinct tract county circuit zone store shop branch "
+    "customer client product account employee department station route vendor supplier warehouse patient "
+    "student user school"
 )
 # ... or ends in, or begins with, a period that its values fit (202301 and 20230105 fit all of them) ...
 PERIODS = {
     "year": (1000, 2200), "yr": (0, 2200), "season": (1000, 2200), "decade": (0, 2200), "date": (1000, 2200),
+    "period": (1000, 2200), "yyyymm": (1000, 2200), "yyyymmdd": (1000, 2200),
     "month": (1, 12), "day": (1, 366), "week": (0, 53), "quarter": (1, 4), "qtr": (1, 4), "hour": (0, 24),
 }  # fmt: skip
 FULL_PERIODS = (180_000, 21_001_231)
@@ -51,6 +55,7 @@ MEASURES = _words(
     "count counts total totals sum avg average mean median std var pct percent percentage share rate ratio "
     "per amount population change difference score"
 )
+COUNTED = _words("by in")  # votes_by_precinct
 COUNTING = _words("n no nr num number")
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_]+")
 
@@ -70,12 +75,10 @@ def why_identifier(name: str, facts: Facts) -> str:
     return ""
 
 
-def _identifier_word(name: str, facts: Facts) -> str:
+def _identifier_word(name: str, facts: Facts) -> str:  # noqa: PLR0911
     """The word that says that a column identifies: zip_code, GEOID, birthYear, but not codes_per_day."""
-    if name == "Unnamed: 0":  # pandas, reading back the index that it wrote
-        return "unnamed"
-    if name.rstrip().endswith("#"):
-        return "#"
+    if name == "Unnamed: 0" or name.rstrip().endswith("#"):  # pandas wrote its index, and read it back
+        return "unnamed" if name == "Unnamed: 0" else "#"
     words: list[str] = [word.lower() for word in _WORD.findall(name)]
     words = [word for word in words if not word.isdigit()] or [""]
     first, last = words[0], words[-1]
@@ -87,8 +90,10 @@ def _identifier_word(name: str, facts: Facts) -> str:
     if period in PERIODS and (_fits(facts, PERIODS[period]) or _fits(facts, FULL_PERIODS)):
         return period
     if "grade" in words and _fits(facts, GRADES):
-        last = "grade"
-    return last if last in LAST_WORDS else next((word for word in words if word in IDENTIFIERS), "")
+        return "grade"
+    if last in LAST_WORDS and COUNTED.isdisjoint(words[:-1]):
+        return last
+    return next((word for word in words if word in IDENTIFIERS), "")
 
 
 def _fits(facts: Facts, bounds: tuple[int, int]) -> bool:
@@ -102,11 +107,11 @@ def _all_dates(values: npt.NDArray[np.float64]) -> bool:
 
 
 def _all_phones(values: npt.NDArray[np.float64]) -> bool:
-    """Whether exchanges never begin with 0 or 1, or there are few area codes."""
+    """Whether exchanges never begin with 0 or 1, and hardly a number repeats."""
     phones = values[np.isfinite(values)]
-    exchanges, areas = np.floor(phones / 1_000_000) % 10, np.unique(np.floor(phones / 10_000_000))
-    enough = phones.size >= FEWEST_ROW_NUMBERS
-    return bool(enough and ((exchanges >= 2).all() or areas.size * 10 <= phones.size))
+    if phones.size < FEWEST_ROW_NUMBERS or (np.floor(phones / 1_000_000) % 10 < 2).any():
+        return False
+    return bool(np.unique(phones).size >= 0.9 * phones.size)
 
 
 def _may_count_up(facts: Facts) -> bool:

@@ -235,6 +235,11 @@ class StoredSketches:
             return pl.DataFrame(schema=dict.fromkeys(COLUMN, pl.String))
         return pl.concat(parts).select(pl.all().gather(np.argsort(np.concatenate(places))))
 
+    def column_names(self, table: str) -> list[str]:
+        """Return the columns of a table, by its name."""
+        found = self.tables.filter(pl.col("name") == table)["columns"]
+        return [column["name"] for column in found[0]] if len(found) else []
+
     def made_from(self, path: str | None) -> npt.NDArray[np.int64]:
         """Return the numbers of the sketches that were made from a file."""
         numbers: list[npt.NDArray[np.int64]] = []

@@ -6,10 +6,12 @@ from itertools import groupby
 import numpy as np
 
 from covary.aggregate import Floats
+from covary.errors import IncompatibleSketches
 from covary.frames import Frame, KeyName, open_table, sketch_table
 from covary.hashing import Hashes
 from covary.keysets import KeySets, check_comparable, compare_key_sets, require_sketches
 from covary.sketches import Range, Sketch, SketchConfig
+from covary.times import GRANULARITIES
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,6 +49,7 @@ def join(left: Sketch, right: Sketch) -> JoinedSample:
     """Join two sketches on their key hashes, in h_u order."""
     require_sketches(left, right)
     check_comparable(left.config, right.config)
+    _check_granularities(left.pair.granularity, right.pair.granularity)
     shared, in_left, in_right = np.intersect1d(
         left.key_hashes, right.key_hashes, assume_unique=True, return_indices=True
     )
@@ -61,6 +64,17 @@ def join(left: Sketch, right: Sketch) -> JoinedSample:
     )
 
 
+def _check_granularities(left: str, right: str) -> None:
+    """Refuse to join hours with days, which share no key: that would look like tables that don't meet."""
+    if left and right and left != right:
+        coarser = max(left, right, key=GRANULARITIES.index)
+        raise IncompatibleSketches(
+            f"these sketches can't be joined: times of one are by {left}, of the other by {right}; "
+            f'make both with by="{coarser}" (--by {coarser})'
+        )
+
+
+ENOUGH_KEYS = 10  # as a hit must share, by default
 Column = tuple[Frame, KeyName, str]  # a table, a key of it and a column of numbers
 
 
@@ -77,11 +91,10 @@ def sketch_both(
     )
     pairs = [(one.sketch, other.sketch) for one in mine for other in others]
     alike = [pair for pair in pairs if pair[0].pair.granularity == pair[1].pair.granularity]
-    for _, same in groupby(alike, key=lambda pair: pair[0].pair.granularity):  # the finest first
-        best = max(same, key=_shared)
-        if _shared(best):
-            return best
-    return (alike or pairs)[0]
+    finest_first = groupby(alike, key=lambda pair: pair[0].pair.granularity)
+    best = [max(same, key=_shared) for _, same in finest_first]
+    enough = (pair for pair in best if _shared(pair) >= ENOUGH_KEYS)
+    return next(enough, max(best, key=_shared) if best else pairs[0])
 
 
 def _shared(pair: tuple[Sketch, Sketch]) -> int:

@@ -3,7 +3,6 @@
 from rich.console import RenderableType
 
 from covary.hits import Hit, Hits, QueryNote
-from covary.keyrows import SEPARATOR
 from covary.wording import count_of, lines_of, printable
 
 SEVERAL = 1.05  # rows per key, on average
@@ -20,12 +19,11 @@ def column_of(hit: Hit) -> str:
 
 def how_it_joins(hit: Hit, query: QueryNote) -> str:
     """Say in words on what a hit joins, and how the rows of one key became one number."""
-    pairs = list(zip(hit.query_key.split(SEPARATOR), hit.key.split(SEPARATOR), strict=False))
-    parts = [" and ".join(f"{mine} = {hit.table}.{other}" for mine, other in pairs)]
+    parts = [" and ".join(f"{mine} = {hit.table}.{other}" for mine, other in hit.met)]
     rounded = hit.granularity not in ("", "moment")
     if rounded:
         parts[0] += f", by {hit.granularity}"
-    per = hit.granularity if rounded and len(pairs) == 1 else "key"
+    per = hit.granularity if rounded and len(hit.met) == 1 else "key"
     if hit.granularity != query.granularity and hit.query_rows_per_key >= SEVERAL:
         parts.append(f"{_average(hit.query_rows_per_key)} of your rows per {per} {FOLDED[query.aggregate]}")
     if hit.rows_per_key >= SEVERAL:

@@ -62,7 +62,8 @@ def sketch_read(
     partials: list[Partial] = []
     for key, levels in zip(keys, hash_keys(keys, columns, config.scheme), strict=True):
         pair = ColumnPair(table, key.name, "")
-        partials += _sketch_key(pair, levels, values.without(key.columns), config, first_row)
+        rooms = [config.room(depth) if key.stored else config.size for depth in range(len(levels))]
+        partials += _sketch_key(pair, levels, values.without(key.columns), config, first_row, rooms)
     return partials
 
 
@@ -81,14 +82,14 @@ def _sketch_key(
     columns: NumberColumns,
     config: SketchConfig,
     first_row: int,
+    rooms: Sequence[int],
 ) -> list[Partial]:
     """Sketch a key at each granularity: from a finer one where that was folded whole, else from rows."""
     if not columns.names:
         return []
     partials: list[Partial] = []
     folded: _Folded | None = None
-    for depth, hashed in enumerate(levels):
-        room = config.room(depth)
+    for hashed, room in zip(levels, rooms, strict=True):
         pair = replace(key, granularity=hashed.granularity)
         if folded is None:
             found, whole = _from_rows(pair, hashed, columns, config, first_row, room)

@@ -10,7 +10,6 @@ import polars as pl
 
 from covary.columns import ColumnProfile
 from covary.hashing import HashedColumn, HashScheme
-from covary.identifiers import PERIODS
 from covary.keyreading import KeyReading, are_years, exact_reading, key_reading, year_reading
 from covary.keyrows import SEPARATOR, Key, ReadColumn, hashed_at
 from covary.keys import NORMALISERS
@@ -37,8 +36,9 @@ def keys_named(
     rows: pl.DataFrame,
     profiles: Sequence[ColumnProfile],
     normaliser: str,
+    whole: bool = True,
 ) -> list[Key]:
-    """Decide how the columns of some keys are read."""
+    """Decide how the columns of some keys are read; `whole`: whether these are all rows of the table."""
     known = {profile.name: profile.key for profile in profiles}
 
     def reading(column: str) -> KeyReading:
@@ -46,7 +46,7 @@ def keys_named(
             return exact_reading(rows[column])
         if reading := known.get(column):
             return reading
-        return year_reading() if are_years(rows[column]) else key_reading(column, rows[column])
+        return year_reading() if are_years(rows[column]) else key_reading(column, rows[column], whole=whole)
 
     return [Key.of(columns, tuple(map(reading, columns))) for columns in named]
 
@@ -61,7 +61,7 @@ def pairs_found(
 
     Judged by some rows; those furthest from meeting at random come first.
     """
-    keys = keys[:MOST_PAIRED]
+    keys = [key for key in keys if SEPARATOR not in key.name][:MOST_PAIRED]
     columns = [next(iter(read[key.name].levels.values())) for key in keys]
     counts = [_distinct(column) for column in columns]
     by_name = {profile.name: profile for profile in profiles}
@@ -69,17 +69,19 @@ def pairs_found(
     for one, other in combinations(range(len(columns)), 2):
         together = scheme.combine([columns[one], columns[other]])
         rows = together.hashes.size if together.present is None else int(together.present.sum())
-        broader, narrower = sorted((counts[one], counts[other]), reverse=True)
-        if rows < FEWEST_ROWS or narrower < 2 or broader >= IDENTIFYING * rows:
+        more, fewer = sorted((counts[one], counts[other]), reverse=True)
+        if rows < FEWEST_ROWS or fewer < 2 or more >= IDENTIFYING * rows:
             continue
         count = _distinct(together)
-        told_apart = max(broader * BEYOND_ONE, rows / MOST_ROWS_PER_PAIR)
-        structure = _structure(count, broader * narrower, rows)
+        told_apart = max(more * BEYOND_ONE, rows / MOST_ROWS_PER_PAIR)
+        structure = _structure(count, more * fewer, rows)
         if count >= IDENTIFYING * rows or (structure and count >= told_apart):
             pair = _pair(keys[one], keys[other], read, scheme)
-            timeless = not any(_is_period(by_name[name]) for name in pair.columns)
-            found.append((-structure, timeless, broader + narrower, pair))
-    # Then those with a time, and those of the broadest columns: the likeliest to be held by other tables.
+            if pair.name in by_name:  # a column of that name would be taken for it
+                continue
+            timeless = not any(by_name[name].is_period for name in pair.columns)
+            found.append((-structure, timeless, more + fewer, pair))
+    # Then those with a time, and those of the fewest values: the likeliest to be held by other tables.
     return [pair for *_, pair in sorted(found, key=lambda each: each[:3])[:MOST_PAIRS]]
 
 
@@ -98,9 +100,10 @@ def _pair(one: Key, other: Key, read: Mapping[str, ReadColumn], scheme: HashSche
     """Put two keys together, at the granularities that bring keys together: of sparse ones many do not."""
     pair = Key.of(one.columns + other.columns, one.readings + other.readings)
     levels = [read[name].levels for name in pair.columns]
-    kept, last = [], float("inf")
+    kept: list[str] = []
+    last = float("inf")
     for granularity in pair.granularities:
-        if granularity in ("week", "quarter"):
+        if kept and granularity in ("week", "quarter"):
             continue
         count = _distinct(hashed_at(levels, granularity, scheme))
         if count <= IDENTIFYING * last:
@@ -113,7 +116,3 @@ def _distinct(column: HashedColumn) -> int:
     held = column.hashes if column.present is None else column.hashes[column.present]
     ordered = np.sort(held)
     return int(np.count_nonzero(ordered[1:] != ordered[:-1])) + 1 if ordered.size else 0
-
-
-def _is_period(profile: ColumnProfile) -> bool:
-    return profile.kind in ("date", "datetime") or profile.reason.rpartition(" ")[2] in PERIODS

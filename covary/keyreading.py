@@ -3,21 +3,21 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
 import polars as pl
 
 from covary.columnfacts import Looks, looks_of
 from covary.keys import canonical_text, canonical_texts, dates_held_as_times, key_text, with_dates
 from covary.numbers import ABSENT
-from covary.periods import coarser
-from covary.places import may_be_places, place_kind, place_text
-from covary.times import TimeReading, read_times, time_reading
+from covary.periods import coarser, period_numbers
+from covary.places import may_be_numbered, may_be_places, place_kind, place_text
+from covary.times import COMPACT_FORMATS, TimeReading, read_times, time_reading
 
 FEWEST_PERIODS = 10  # on fewer keys a join is hidden anyhow
 MARKS = sorted(ABSENT - {"nd"})  # North Dakota
 TRUTHS = dict.fromkeys(("true", "yes", "y", "t"), "true") | dict.fromkeys(("false", "no", "n", "f"), "false")
-SPANS = {"hour": 3600, "day": 86_400, "week": 7 * 86_400, "month": 30 * 86_400, "quarter": 91 * 86_400}
-YEAR_SECONDS = 365 * 86_400
 CODES_SHARE = 0.9
+CELLS = "cells"
 LIKELY_YEARS = (1800, 2100)
 YEAR = "year:"  # before a year, lest an id such as 2013 be taken for one
 
@@ -29,7 +29,8 @@ class KeyReading:
     Attributes:
         kind: "exact" (raw text), "text", "boolean", "country", "state", "year" (whole numbers) or "time".
         time: how times are written.
-        granularities: at which a column of times is sketched, finest first; ("",) for any other.
+        granularities: those of a column of times, finest first; ("",) for any other.
+        offered: those that leave enough keys where the column is a key by itself.
         midnight: whether times are dates, as pandas holds them; asked of raw text alone.
         namibia: whether "na" is a country's code rather than a mark of absence.
     """
@@ -37,6 +38,7 @@ class KeyReading:
     kind: str = "exact"
     time: TimeReading | None = None
     granularities: tuple[str, ...] = ("",)
+    offered: tuple[str, ...] = ("",)
     midnight: bool = False
     namibia: bool = False
 
@@ -47,8 +49,8 @@ class KeyReading:
             return self.time.description
         named = {
             "year": "years",
-            "country": "countries by their ISO codes",
-            "state": "US states by their postal codes",
+            "country": "countries",
+            "state": "US states",
         }
         return named.get(self.kind, "")
 
@@ -59,7 +61,12 @@ def exact_reading(cells: pl.Series) -> KeyReading:
 
 
 def key_reading(
-    name: str, cells: pl.Series, *, compact: bool = False, looks: Looks | None = None
+    name: str,
+    cells: pl.Series,
+    *,
+    compact: bool = False,
+    looks: Looks | None = None,
+    whole: bool = True,
 ) -> KeyReading:
     """Decide how the cells of a key column become canonical text.
 
@@ -68,27 +75,35 @@ def key_reading(
         cells: a sample of it; its order does not matter.
         compact: whether whole numbers in it are dates, such as 20130105.
         looks: what its text looks like, if that is known.
+        whole: whether these are all cells of the column.
     """
+    cells = cells.alias(CELLS)
     if isinstance(cells.dtype, pl.Categorical | pl.Enum):
         cells = cells.cast(pl.String)
     if cells.dtype == pl.String:
         looks = looks or looks_of(cells)
     if reading := _as_time(cells, compact, looks):
         times = read_times(_text_or_time(cells, reading), reading)
-        return KeyReading("time", reading, (reading.granularity, *_offered(times, reading.granularity)))
+        every = (reading.granularity, *coarser(reading.granularity))
+        return KeyReading("time", reading, every, _offered(times, every, whole))
     if cells.dtype == pl.Boolean:
         return KeyReading("boolean")
-    return _reading_of_text(name, cells, looks) if looks else KeyReading("text")
+    if looks:
+        return _reading_of_text(name, cells, looks)
+    if may_be_numbered(name):
+        kind = place_kind(canonical_text(key_text(cells.drop_nulls().unique())), name)
+        return KeyReading(kind or "text")
+    return KeyReading("text")
 
 
 def year_reading() -> KeyReading:
     """Read whole numbers as years, which dates meet by year."""
-    return KeyReading("year", granularities=("year",))
+    return KeyReading("year", None, ("year",), ("year",))
 
 
 def are_years(cells: pl.Series) -> bool:
     """Whether a column that a person took for a key, though its name says nothing, holds years."""
-    numbers = cells.cast(pl.Float64, strict=False).drop_nulls()
+    numbers = cells.alias(CELLS).cast(pl.Float64, strict=False).drop_nulls()
     if not numbers.len() or numbers.len() < cells.len() - cells.null_count():
         return False
     return bool((numbers.is_between(*LIKELY_YEARS) & (numbers == numbers.floor())).all())
@@ -98,32 +113,31 @@ def _as_time(cells: pl.Series, compact: bool, looks: Looks | None) -> TimeReadin
     if cells.dtype == pl.Date or isinstance(cells.dtype, pl.Datetime):
         return time_reading(cells)
     if compact:
-        return time_reading(key_text(cells), compact=True)
+        return time_reading(canonical_text(key_text(cells)), compact=True)
     return time_reading(cells) if looks and looks.like_times else None
 
 
 def _text_or_time(cells: pl.Series, reading: TimeReading) -> pl.Series:
-    return key_text(cells) if reading.formats and cells.dtype != pl.String else cells
+    if COMPACT_FORMATS.isdisjoint(reading.formats):
+        return cells
+    return canonical_text(key_text(cells))  # 20130105.0, where there are gaps
 
 
-def _offered(times: pl.Series, granularity: str) -> list[str]:
-    """Return the coarser granularities that leave enough keys, by the time between the first and the last."""
-    first, last = times.min(), times.max()
-    if first is None or last is None:
-        return []
-    seconds = (last - first).total_seconds()  # type: ignore[operator, union-attr]
-    return [
-        each
-        for each in coarser(granularity)
-        if seconds >= (FEWEST_PERIODS - 1) * SPANS.get(each, YEAR_SECONDS)
-    ]
+def _offered(times: pl.Series, every: tuple[str, ...], whole: bool) -> tuple[str, ...]:
+    """Return the granularities that leave enough keys: of a part of a table, all might."""
+    first, last = times.to_physical().min(), times.to_physical().max()
+    if not whole or not isinstance(first, int) or not isinstance(last, int):
+        return every
+    ends = period_numbers(np.array([first, last]), every[1:])
+    coarse = zip(every[1:], ends, strict=True)
+    return (every[0], *(each for each, (low, high) in coarse if high - low + 1 >= FEWEST_PERIODS))
 
 
 def _reading_of_text(name: str, cells: pl.Series, looks: Looks) -> KeyReading:
     probes = [cell.lower() for cell in looks.present]
     if TRUTHS.keys() >= {*probes}:
         return KeyReading("boolean")
-    if not may_be_places(probes):
+    if not (may_be_numbered(name) or may_be_places(probes)):
         return KeyReading("text")
     distinct = canonical_text(cells.drop_nulls().unique()).unique()
     codes = int((distinct.str.len_bytes() == 2).sum()) >= CODES_SHARE * distinct.len()
@@ -134,18 +148,18 @@ def _reading_of_text(name: str, cells: pl.Series, looks: Looks) -> KeyReading:
 
 def key_texts(rows: pl.DataFrame, readings: Mapping[str, KeyReading]) -> list[pl.Series]:
     """Write the cells of key columns that hold no times as text; a mark of absence may be left in it."""
-    texts = {name: _as_text(rows[name], reading) for name, reading in readings.items()}
-    canonical = canonical_texts(
-        [texts[name] for name, reading in readings.items() if reading.kind != "exact"]
-    )
-    for text in canonical:
-        texts[text.name] = _named(text, readings[text.name])
-    return list(texts.values())
+    # Renamed, since Polars would take a name like ^x$ for a pattern.
+    texts = [_as_text(rows[name].alias(CELLS), reading) for name, reading in readings.items()]
+    places = [place for place, reading in enumerate(readings.values()) if reading.kind != "exact"]
+    canonical = canonical_texts([texts[place] for place in places])
+    kinds = list(readings.values())
+    for place, text in zip(places, canonical, strict=True):
+        texts[place] = _named(text, kinds[place])
+    return texts
 
 
 def _as_text(column: pl.Series, reading: KeyReading) -> pl.Series:
-    dates = with_dates(column.to_frame(), [column.name])[column.name] if reading.midnight else column
-    return key_text(dates).alias(column.name)
+    return key_text(with_dates(column.to_frame(), [CELLS])[CELLS] if reading.midnight else column)
 
 
 def _named(text: pl.Series, reading: KeyReading) -> pl.Series:
@@ -164,4 +178,4 @@ def _named(text: pl.Series, reading: KeyReading) -> pl.Series:
 def key_times(column: pl.Series, reading: KeyReading) -> pl.Series:
     """Read the cells of a column of times; null where there is none or it can't be understood."""
     assert reading.time is not None
-    return read_times(_text_or_time(column, reading.time), reading.time)
+    return read_times(_text_or_time(column.alias(CELLS), reading.time), reading.time)

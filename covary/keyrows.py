@@ -1,7 +1,7 @@
 """Rows to hashed keys: one column or several as one key, at each granularity of its times."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 
 import numpy as np
@@ -10,11 +10,11 @@ import polars as pl
 
 from covary.hashedperiods import hashed_periods
 from covary.hashing import SCHEMES, HashedColumn, Hashes, HashScheme
-from covary.keyreading import MARKS, KeyReading, key_texts, key_times
+from covary.keyreading import CELLS, MARKS, KeyReading, key_texts, key_times
 from covary.keys import key_text
-from covary.numbers import ABSENT
 from covary.periods import period_names, period_numbers
 from covary.tallies import EXAMPLES, Tallies, Tally
+from covary.times import ABSENT_TIMES
 
 SEPARATOR = ","  # between the columns of a key, as a person writes them
 FEW_CELLS = 64
@@ -31,12 +31,20 @@ class Key:
     columns: tuple[str, ...]
     readings: tuple[KeyReading, ...]
     granularities: tuple[str, ...]  # at which it is sketched, finest first; ("",) without times
+    stored: bool = True  # or only asked with: then there is room at every granularity
 
     @classmethod
     def of(cls, columns: tuple[str, ...], readings: tuple[KeyReading, ...]) -> "Key":
         """Make a key that is sketched at every granularity; of several times, each keeps its finest."""
+        if len(readings) == 1:
+            return cls(columns, readings, readings[0].offered)
         times = [reading.granularities for reading in readings if any(reading.granularities)]
         return cls(columns, readings, times[0] if len(times) == 1 else ("",))
+
+    def asked(self) -> "Key":
+        """Return the key as a query has it: not stored, so at every granularity, however few its keys."""
+        times = [reading.granularities for reading in self.readings if any(reading.granularities)]
+        return replace(self, granularities=times[0] if len(times) == 1 else ("",), stored=False)
 
     @property
     def name(self) -> str:
@@ -86,8 +94,8 @@ class ReadColumn:
 def _some(column: pl.Series, rows: npt.NDArray[np.intp]) -> pl.Series:
     # One by one, few cells are had sooner than by a call of Polars'.
     if rows.size > FEW_CELLS:
-        return column.gather(rows)
-    return pl.Series(column.name, [column[row] for row in rows.tolist()], dtype=column.dtype)
+        return column.alias(CELLS).gather(rows)
+    return pl.Series([column[row] for row in rows.tolist()], dtype=column.dtype)
 
 
 def _texts_at(texts: pl.Series, rows: Rows) -> list[str]:
@@ -173,8 +181,9 @@ def _tally(column: pl.Series, times: pl.Series) -> Tally:
     nulls = column.null_count()
     if times.null_count() == nulls:
         return Tally(nulls)
-    unread = column.filter(times.is_null() & column.is_not_null()).cast(pl.String).str.strip_chars()
-    unread = unread.filter(~unread.str.to_lowercase().is_in(list(ABSENT)))
+    cells = column.alias(CELLS)
+    unread = cells.filter(times.is_null() & cells.is_not_null()).cast(pl.String).str.strip_chars()
+    unread = unread.filter(~unread.str.to_lowercase().is_in(sorted(ABSENT_TIMES)))
     return Tally(times.null_count() - unread.len(), unread.len(), _smallest(unread))
 
 

@@ -21,7 +21,7 @@ LOOKALIKES = {
     "ς": "σ",  # one letter in two forms
 }
 ODD = r"[^ -~]|[`]|  "  # anything but plain ASCII with single spaces
-PADDED_NUMBER = r"^(?:\+?-?0[0-9]+|\+-?[0-9]+|[+]?-?[0-9]+\.0*|[+]?-?0[0-9]+\.0*)$"
+PADDED_NUMBER = r"^(?:-0|\+?-?0[0-9]+|\+-?[0-9]+|[+]?-?[0-9]+\.0*|[+]?-?0[0-9]+\.0*)$"
 # Made once, because building an expression costs more than running it on a small table.
 PLAINER = pl.all().str.to_lowercase().str.strip_chars()
 IS_ODD = pl.all().str.contains(ODD).any()
@@ -40,8 +40,8 @@ def check_normaliser(name: str) -> None:
 
 def normaliser_of(key_text: str | None, hash: str) -> str:
     """Say how keys become text: canonical, unless the paper's hash asks for the paper's raw text."""
-    chosen = key_text or ("exact" if hash == "murmur3" else "canonical")
-    if chosen not in NORMALISERS:
+    chosen = ("exact" if hash == "murmur3" else "canonical") if key_text is None else key_text
+    if not isinstance(chosen, str) or chosen not in NORMALISERS:
         raise SketchError(f"there is no {chosen!r} way to write keys (--keys); there are: canonical, exact")
     return NORMALISERS[chosen]
 
@@ -103,15 +103,18 @@ def canonical_text(text: pl.Series) -> pl.Series:
 
 
 def canonical_texts(texts: Sequence[pl.Series]) -> list[pl.Series]:
-    """Write several columns of key text so, in few calls: on a small table they are the cost."""
+    """Write several columns of key text so, in few calls: on a small table they are the cost.
+
+    Named by their places: Polars would take a name like ^x$ for a pattern.
+    """
     if not texts:
         return []
     rows = pl.DataFrame([text.alias(str(place)) for place, text in enumerate(texts)])
     plain = rows.select_seq(PLAINER)
     flags = plain.select_seq(IS_ODD, IS_PADDED).row(0)
     found = []
-    for place, (text, column) in enumerate(zip(texts, plain.get_columns(), strict=True)):
-        done = column.alias(text.name)
+    for place, column in enumerate(plain.get_columns()):
+        done = column
         if flags[place]:
             done = _with_replaced(done, done.str.contains(ODD), _untangled)
         if flags[len(texts) + place] or flags[place]:
@@ -134,4 +137,4 @@ def _untangled(text: pl.Series) -> pl.Series:
 
 
 def _unpadded(text: pl.Series) -> pl.Series:
-    return text.str.replace(WHOLE_NUMBER, "${1}${2}")
+    return text.str.replace(WHOLE_NUMBER, "${1}${2}").str.replace("^-0$", "0")

@@ -18,6 +18,7 @@ from covary.times import GRANULARITIES
 
 TRUSTED_DIGITS = 9
 FEW_KEYS, MANY_HOSTS = 60, 10
+HOSTS_LOOKED_AT = 64
 ENDLESS = 1e300
 DEPTHS = {granularity: depth for depth, granularity in enumerate(("", *GRANULARITIES))}
 OnProgress = Callable[[int, int], None]
@@ -65,11 +66,29 @@ def finest(index: StoredSketches, candidates: Candidates, fewest_pairs: int) -> 
     return candidates.only(np.sort(kept["place"].to_numpy()))
 
 
-def common_keys(index: StoredSketches, candidates: Candidates) -> tuple[npt.NDArray[np.bool_], int]:
+def common_keys(
+    index: StoredSketches, queries: Sequence[Sketch], candidates: Candidates
+) -> tuple[npt.NDArray[np.bool_], int]:
     """Mark the joins on few keys that many tables share, as months do; return how many tables those are."""
-    few = candidates.join_sizes <= FEW_KEYS
-    hosts = np.unique(index.tables_at(candidates.sketches[few])).size
-    return few & (hosts >= MANY_HOSTS), hosts
+    nothing = np.zeros(candidates.sketches.size, dtype=np.bool_)
+    few = np.flatnonzero(candidates.join_sizes <= FEW_KEYS)
+    of_table = index.tables_at(candidates.sketches[few])
+    tables, first = np.unique(of_table, return_index=True)
+    if tables.size < MANY_HOSTS:
+        return nothing, 0
+    keys = [
+        np.intersect1d(
+            queries[candidates.asked[place]].key_hashes,
+            index.sketch_at(int(candidates.sketches[place])).key_hashes,
+        )
+        for place in few[first[:HOSTS_LOOKED_AT]]
+    ]
+    distinct, holders = np.unique(np.concatenate(keys), return_counts=True)
+    shared = [holders[np.searchsorted(distinct, own)].mean() >= MANY_HOSTS for own in keys]
+    # Beyond those looked at, tables are taken to be like most of them.
+    is_host = np.concatenate([shared, np.full(tables.size - len(shared), np.mean(shared) > 0.5)])
+    nothing[few] = is_host[np.searchsorted(tables, of_table)]
+    return nothing, int(is_host.sum())
 
 
 def best_first(candidates: Candidates, scores: Floats, count: int) -> tuple[npt.NDArray[np.int64], Floats]:

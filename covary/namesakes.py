@@ -11,11 +11,11 @@ import polars as pl
 from covary.hashing import SCHEMES, Hashes
 from covary.index import Candidates, StoredSketches
 from covary.keys import NORMALISERS
+from covary.listing import FEW_KEYS
 from covary.sketches import Sketch
 
 SMALL_NUMBERS = 1000
-FEW_KEYS = 60
-SHORTEST_WORD = 3
+SHORTEST_WORD, LONGEST_ENDING = 3, 2
 SAYING_LITTLE = frozenset(
     ["code", "codes", "number", "num", "nbr", "key", "index", "name", "value", "the", "and", "for"]
 )
@@ -51,7 +51,13 @@ def names_agree(one: str, other: str) -> bool:
     mine, theirs = _words(one), _words(other)
     if not mine or not theirs:  # "id", "#", "x": there is nothing to compare
         return one.casefold() == other.casefold()
-    return any(a.startswith(b) or b.startswith(a) for a in mine for b in theirs)
+    return any(_alike(a, b) for a in mine for b in theirs)
+
+
+def _alike(one: str, other: str) -> bool:
+    """Whether two words are one, but for an ending of one or two letters: "mon" and "month"."""
+    shorter, longer = sorted((one, other), key=len)
+    return longer.startswith(shorter) and len(longer) - len(shorter) <= LONGEST_ENDING
 
 
 def _words(name: str) -> set[str]:

@@ -15,6 +15,7 @@ from string import ascii_letters
 import polars as pl
 
 NUMBER_SHARE = 0.95
+SLIPS = 0.05  # of cells
 CODE_SHARE = 0.005  # of numbers written like codes; fewer are slips
 MOST_SHAPES, MOST_MARKS, LONGEST_MARK = 2_000, 3, 15
 
@@ -139,7 +140,7 @@ def may_be_numbers(cells: Iterable[str]) -> bool:
 
 def number_reading(cells: pl.Series) -> NumberReading | None:
     """Decide from cells of text how their column is read; None if it's no column of numbers."""
-    cells = cells.drop_nulls()
+    cells = cells.alias("cell").drop_nulls()  # a name like ^x$ would be taken for a pattern
     values = cells.cast(pl.Float64, strict=False)
     if not values.null_count() and values.is_finite().all():
         # In the order of text, 00, 01, ..., 09 and what begins with them lie in between.
@@ -156,11 +157,12 @@ def number_reading(cells: pl.Series) -> NumberReading | None:
 
 def read_numbers(column: pl.Series, reading: NumberReading) -> NumbersRead:
     """Read a column of text; null where a cell is missing or not understood."""
+    name, column = column.name, column.alias("cell")
     decimals = column if reading.decimal == "." else column.clear(len(column))
     values = decimals.cast(pl.Float64, strict=False)
     absent = column.null_count()
     if values.null_count() == absent and values.is_finite().all():
-        return NumbersRead(values, absent, 0, ())
+        return NumbersRead(values.alias(name), absent, 0, ())
     odd = pl.DataFrame({"cell": column, "value": values}).select_seq(_ODD).to_series()
     stripped = column.gather(odd).to_frame("cell").select_seq(_STRIPPED)
     found = stripped.select_seq(_value(reading)).select_seq(_FINITE).to_series()
@@ -169,7 +171,7 @@ def read_numbers(column: pl.Series, reading: NumberReading) -> NumbersRead:
     is_missing = _LOWERED.is_in([*ABSENT, *reading.marks]) | _LOWERED.str.contains(_MISSING.pattern)
     unread = left.filter(~is_missing).to_series()
     examples = unread.unique().sort().head(3).to_list() if len(unread) else []
-    return NumbersRead(values, absent + left.height - len(unread), len(unread), tuple(examples))
+    return NumbersRead(values.alias(name), absent + left.height - len(unread), len(unread), tuple(examples))
 
 
 def _is_missing(cell: str) -> bool:
@@ -185,7 +187,7 @@ def _and(words: Iterable[str]) -> str:
 def _pattern(decimal: str, unit: str, spaced: bool) -> str:
     """A number as it may be written, for Python and for Polars alike."""
     comma, fraction = (",", r"(?:\.[0-9]+)?") if decimal == "." else (r"\.", "(?:,[0-9]+)?")
-    marks = (comma, r"\s", "['’]") if spaced else (comma,)
+    marks = (comma, "[ \u00a0\u2007\u2009\u202f]", "['’]") if spaced else (comma,)
     groups = [f"[1-9][0-9]{{0,2}}(?:{mark}[0-9]{{3}})+" for mark in marks]
     lakhs = ["[1-9][0-9]?(?:,[0-9]{2})+,[0-9]{3}"] if decimal == "." else []
     whole = rf"(?:{'|'.join(['[0-9]+', *groups, *lakhs])}){fraction}"
@@ -220,7 +222,11 @@ def _decide(present: dict[str, int], cells: int) -> NumberReading | None:
     )
     # A shape that is a number by one convention only tells: 1.234,5 or 0,5 or 1,234,567; 1,234 doesn't.
     votes = [sum(present[shape] for shape in told) for told in (point.keys() - comma, comma.keys() - point)]
-    decimal, numbers = (",", comma) if votes[1] > votes[0] else (".", point)
+    # Where commas could separate thousands, a few slips such as 1,23 must not make all of them decimal.
+    undecided = sum(present[shape] for shape in point.keys() & comma.keys() if "," in shape)
+    decimal, numbers = (".", point)
+    if votes[1] > max(votes[0], SLIPS * undecided):
+        decimal, numbers = (",", comma)
     units, multiplies = _units(list(numbers.values()))
     numbers = {shape: number for shape, number in numbers.items() if number.unit in {"", *units}}
     read = sum(number.count for number in numbers.values())

@@ -101,13 +101,23 @@ def may_be_places(cells: Iterable[str]) -> bool:
     return len(looked_at) >= FEWEST_NAMES_IF_NAMED and shaped >= NAME_SHARE * len(looked_at)
 
 
+def may_be_numbered(name: str) -> bool:
+    """Whether a column's name says that its whole numbers are codes of countries or states."""
+    said = _said(name)
+    return bool(_COUNTRY_NUMBER.search(said) or _STATE_NUMBER.search(said))
+
+
+def _said(name: str) -> str:
+    return _JOINTS.sub(" ", name).lower().strip()
+
+
 def place_kind(cells: pl.Series, name: str) -> str | None:
     """Tell whether distinct texts are mostly countries ("country"), mostly US states ("state"), or neither.
 
     Names may be half of the texts, codes must be nearly all, and numbers all; fewer will do under a column
     name that says what they are.
     """
-    said = _JOINTS.sub(" ", name).lower().strip()
+    said = _said(name)
     if len(cells) > MOST_TEXTS or _OTHER_THINGS.search(said):
         return None
     texts = {text for text in cells.to_list() if text is not None}

@@ -16,6 +16,7 @@ from covary.hits import Hit, Hits, QueryNote
 from covary.index import Candidates, StoredSketches
 from covary.intervals import CONFIDENCE
 from covary.joins import join
+from covary.keychoice import split_key
 from covary.keyrows import SEPARATOR
 from covary.keys import check_normaliser
 from covary.keysets import distinct_keys
@@ -133,7 +134,7 @@ class Index(StoredSketches):
             by_chance = self.answer(shuffled, unfiltered, left_out, on_progress).hits
         if explain:
             found = replace(found, hits=self._explained(found.hits, asked))
-        return _hits(queries[0], settings, found, by_chance, started)
+        return _hits(queries[0], settings, found, by_chance, asked.ambiguous, started)
 
     def answer(
         self,
@@ -158,7 +159,7 @@ class Index(StoredSketches):
             related = joinable.only(~self._unrelated(queries, joinable))
         looked_at = largest_overlap(related, settings.retrieve)
         tested = looked_at.only(looked_at.sample_sizes >= settings.fewest_pairs)
-        common, hosts = common_keys(self, tested)
+        common, hosts = common_keys(self, queries, tested)
         scores = rank(candidate_list(self, queries, tested, how.seed, on_progress, common))
         chance = quick_p_values(tested.correlations, tested.sample_sizes)
         closer = chance < max(WORTH_A_CLOSER_LOOK, settings.max_q or 0.0)
@@ -222,6 +223,15 @@ class Index(StoredSketches):
                 marked[own] = unrelated(self, query, joinable.only(own))
         return marked
 
+    def _met(self, query: Sketch, found: Sketch) -> tuple[tuple[str, str], ...]:
+        """Pair the columns of two keys; a name may hold a comma, so a table's columns tell them apart."""
+        mine, theirs = query.pair.key, found.pair.key
+        if SEPARATOR not in theirs:
+            return ((mine, theirs),)
+        columns = split_key(theirs, self.column_names(found.pair.table))
+        own = mine.split(SEPARATOR)
+        return tuple(zip(own, columns, strict=True)) if len(own) == len(columns) else ((mine, theirs),)
+
     def _explained(self, hits: Sequence[Hit], asked: Asked) -> tuple[Hit, ...]:
         """Say of each hit how its keys met those of the query."""
         return tuple(replace(hit, explanation=explanation_of(hit, asked, self)) for hit in hits)
@@ -275,6 +285,7 @@ class Index(StoredSketches):
             dropped_rows=counts.rows - counts.kept_rows,
             rows_per_key=counts.kept_rows / max(keys, 1.0),
             query_key=query.pair.key,
+            met=self._met(query, found),
             query_distinct_keys=own_keys,
             query_rows_per_key=query.counts.kept_rows / max(own_keys, 1.0),
             hosts=hosts,
@@ -282,7 +293,12 @@ class Index(StoredSketches):
 
 
 def _hits(
-    query: Sketch, settings: Settings, found: Answer, by_chance: tuple[Hit, ...] | None, started: float
+    query: Sketch,
+    settings: Settings,
+    found: Answer,
+    by_chance: tuple[Hit, ...] | None,
+    ambiguous: tuple[str, ...],
+    started: float,
 ) -> Hits:
     """Tell a person what was found, what was asked, and what was left out."""
     how, constant = settings.how, count_undefined(found.tested)
@@ -313,6 +329,7 @@ def _hits(
         rank=settings.rank,
         min_sample=settings.fewest_pairs,
         seed=how.seed,
+        ambiguous=ambiguous,
         elapsed_ms=(time.perf_counter() - started) * 1e3,
     )
 

@@ -46,22 +46,24 @@ def roles_of(
     config: SketchConfig,
     wanted_keys: Sequence[str] = (),
     wanted_values: Sequence[str] = (),
+    whole: bool = True,
 ) -> tuple[Roles, FirstRows | None]:
     """Decide from a sample of a table which keys and numbers it is sketched on, and how they are read.
 
-    If the key columns of all of the sample were read for that, they are returned too.
+    If the key columns of all of the sample were read for that, they are returned too. `whole` says whether
+    the sample is all of the table.
     """
     scheme = config.scheme
-    profiles = profile_columns(rows)
+    profiles = profile_columns(rows, whole)
     named = [columns for key in wanted_keys if (columns := split_key(key, rows.columns))]
     own = [column for columns in named for column in columns] if wanted_keys else None
     names, numbers = choose(profiles, table, own, wanted_values)
-    alone = keys_named([(name,) for name in names], rows, profiles, config.normaliser)
+    alone = keys_named([(name,) for name in names], rows, profiles, config.normaliser, whole)
     some, tallies = in_runs(rows, SAMPLED_ROWS, SAMPLED_RUNS), Tallies()
     read = read_columns(some, readings_of(alone), scheme, tallies)
     canonical = config.normaliser != NORMALISERS["exact"]
     if wanted_keys:
-        keys = keys_named(named, rows, profiles, config.normaliser)
+        keys = keys_named(named, rows, profiles, config.normaliser, whole)
     else:
         keys = alone + (pairs_found(alone, read, profiles, scheme) if canonical else [])
     examples = {

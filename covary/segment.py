@@ -72,10 +72,10 @@ class ColumnNote:
         role: "key", "number", "key and number" or "".
         reason: why, in plain words.
         keys: the keys that it is part of: itself, and with another column.
-        missing: cells that are empty or a mark of absence.
+        missing: cells that are empty or a mark of absence; None if they were not counted.
         not_understood: cells that are there, but could not be read as what the column holds.
         not_understood_examples: a few of those.
-        canonical_examples: keys as written and as canonical text; none if canonical text is what was written.
+        canonical_examples: some keys as written and as canonical text.
     """
 
     name: str
@@ -83,8 +83,8 @@ class ColumnNote:
     role: str
     reason: str
     keys: tuple[str, ...] = ()
-    missing: int = 0
-    not_understood: int = 0
+    missing: int | None = None
+    not_understood: int | None = None
     not_understood_examples: tuple[str, ...] = ()
     canonical_examples: tuple[tuple[str, str], ...] = ()
 

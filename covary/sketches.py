@@ -42,7 +42,7 @@ class SketchConfig:
     def room(self, depth: int) -> int:
         """How many keys a sketch holds that is so many granularities coarser than the finest.
 
-        Half as many each time: all of a column's granularities take no more than twice the finest one's room.
+        Half as many each time: of the usual size, all of them take no more than twice the finest's room.
         """
         return max(self.size >> depth, min(self.size, SMALLEST_ROOM))
 

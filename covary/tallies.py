@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-EXAMPLES = 3
+EXAMPLES, LONGEST_EXAMPLE = 3, 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +15,7 @@ class Tally:
 
     def __add__(self, other: "Tally") -> "Tally":
         # The smallest texts, so that the order of rows and chunks does not matter.
-        examples = sorted({*self.examples, *other.examples})[:EXAMPLES]
+        examples = sorted({text[:LONGEST_EXAMPLE] for text in (*self.examples, *other.examples)})[:EXAMPLES]
         return Tally(
             self.missing + other.missing, self.not_understood + other.not_understood, tuple(examples)
         )

@@ -28,7 +28,7 @@ from covary.segmentfiles import write_files
 from covary.sketches import ColumnPair, Partial, Sketch, SketchConfig
 from covary.sources import TableSource, shown
 from covary.tables import WHOLE, Chunk, Layout, layout_of, plan_chunks, read_chunk, sample_rows
-from covary.tallies import Tallies, Tally
+from covary.tallies import Tallies
 
 CHUNK_BYTES = 32 << 20
 PARQUET_CHUNK_BYTES = 16 << 20  # packed tighter, so each byte is more work
@@ -136,7 +136,12 @@ def _cut(table: TableSource, settings: Settings) -> LargeTable | None:
     if len(chunks) == 1:
         return None
     roles, _ = roles_of(
-        sample_rows(table, layout, chunks), table.name, settings.config, settings.keys, settings.values
+        sample_rows(table, layout, chunks),
+        table.name,
+        settings.config,
+        settings.keys,
+        settings.values,
+        whole=False,
     )
     slim = replace(
         roles, profiles=tuple(replace(profile, values=None, key=None) for profile in roles.profiles)
@@ -178,9 +183,13 @@ def _sketch_whole(table: TableSource, settings: Settings) -> tuple[TableRecord, 
         layout = layout_of(table)
         batches = read_chunk(Chunk(table, 0, *WHOLE), layout)
         first = next(batches, pl.DataFrame(schema=dict.fromkeys(layout.columns, pl.String)))
-        roles, known = roles_of(first, table.name, settings.config, settings.keys, settings.values)
+        second = next(batches, None)
+        roles, known = roles_of(
+            first, table.name, settings.config, settings.keys, settings.values, second is None
+        )
         first = with_numbers(first, roles.profiles, readings_of(roles.keys))
-        counted, tallies = _RowCount(chain([first], batches)), known.tallies if known else Tallies()
+        counted = _RowCount(chain([first], [] if second is None else [second], batches))
+        tallies = Tallies()
         if roles.keys and roles.numbers:
             partials = sketch_batches(
                 counted,
@@ -191,6 +200,9 @@ def _sketch_whole(table: TableSource, settings: Settings) -> tuple[TableRecord, 
                 table.name,
                 known=known.columns if known else None,
             )
+            for name, tally in (known.tallies if known else Tallies()).items():
+                if name not in roles.numbers:
+                    tallies.add(name, tally)
         else:
             partials = []
             counted.exhaust()
@@ -240,16 +252,16 @@ def _notes(roles: Roles, tallies: Tallies) -> tuple[ColumnNote, ...]:
 def _note(profile: ColumnProfile, roles: Roles, keys: Sequence[str], tallies: Tallies) -> ColumnNote:
     name = profile.name
     served = (("key", bool(keys)), ("number", name in roles.numbers))
-    tally = tallies.get(name, Tally())
+    tally = tallies.get(name)
     return ColumnNote(
         name,
         profile.kind,
         " and ".join(role for role, serves in served if serves),
         profile.reason,
         tuple(keys),
-        tally.missing,
-        tally.not_understood,
-        tally.examples,
+        tally.missing if tally else None,
+        tally.not_understood if tally else None,
+        tally.examples if tally else (),
         roles.examples.get(name, ()),
     )
 

@@ -1,7 +1,7 @@
 """Dates and times in the usual ways of writing them, each column read in its own way."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -10,19 +10,25 @@ import polars as pl
 import polars_hash  # noqa: F401  (registers the `nchash` namespace)
 import pyarrow as pa
 
+from covary.numbers import ABSENT
 from covary.periods import DAY, HOUR, Integers, Truths, day_of_date, day_of_week
 
 GRANULARITIES = ("moment", "hour", "day", "week", "month", "quarter", "year")  # finest first
 AMBIGUOUS = "day or month first can't be told from the values"
 TIME_SHARE = 0.95  # of the cells that are there
-ABSENT_TIMES = frozenset({"", "na", "n/a", "#n/a", "nan", "nat", "null", "none", "-", "--", ".", "..", "?"})
-ABSENT_TIMES |= {"unknown", "tbd", "#ref!", "0000-00-00", "0000-00-00 00:00:00", "00/00/0000"}
+# Databases write the ends of time where there is none.
+ABSENT_TIMES = ABSENT | {
+    "nat", "0000-00-00", "0000-00-00 00:00:00", "00/00/0000", "9999-12-31", "9999-12-31 00:00:00",
+    "9999-12-31t00:00:00", "12/31/9999", "31/12/9999", "31.12.9999", "0001-01-01", "01/01/0001", "1/1/0001",
+}  # fmt: skip
 INSPECTED_CELLS = 64
+FREQUENT_CELLS = 100
 JUDGED_CELLS = 500  # distinct ones; more of them would rarely change the judgement
 LONGEST_TIME = 60
 LOOKED_UP_ROWS = 4  # per distinct cell, from which on reading the distinct ones is quicker
 SECOND, MINUTE = 1_000_000, 60_000_000  # in microseconds
 FIRST_TIME, PAST_TIMES = (np.datetime64(year, "us").astype(np.int64) for year in ("1000", "3000"))
+NO_TIMES = np.empty(0, dtype=np.int64)
 NO_TIME = np.iinfo(np.int64).min  # what NumPy holds as a missing time
 
 _YEAR = r"(?P<year>[12][0-9]{3})"
@@ -98,6 +104,7 @@ def _any_of(forms: dict[str, str]) -> re.Pattern[str]:
 
 
 _FORM_OF_GROUP = ["", *(form for form in _ALL_FORMS if form != _DAY_FIRST)]
+COMPACT_FORMATS = frozenset(_ALL_FORMS) - frozenset(_FORMS)
 _SPELLED, _SPELLED_OR_COMPACT = _any_of(_FORMS), _any_of(_ALL_FORMS)
 _DIGITS_TO_ONES = str.maketrans("023456789", "111111111")
 
@@ -109,6 +116,7 @@ class TimeReading:
     formats: tuple[str, ...] = ()  # tried in order; none for a column of a date or time type
     granularity: str = "day"  # the finest that the values support
     ambiguous: bool = False  # whether the values leave open which number is the day
+    local: bool = False  # whether zones are left out: every time is at midnight where it was taken
 
     @property
     def description(self) -> str:
@@ -143,24 +151,38 @@ def time_reading(cells: pl.Series, compact: bool = False) -> TimeReading | None:
     Whole numbers such as 20130105 and 201301 are times only if `compact` says so.
     """
     if isinstance(cells.dtype, (pl.Date, pl.Datetime)):
-        typed = _typed_instants(cells)
-        understood = typed[typed != NO_TIME]
-        enough = 0 < understood.size >= TIME_SHARE * (len(cells) - cells.null_count())
-        return TimeReading((), _fineness(understood)) if enough else None
+        zoned = getattr(cells.dtype, "time_zone", None) is not None
+        return _plainest((), zoned, lambda local: _typed_instants(cells, local))
     if not isinstance(cells.dtype, _TEXT_TYPES) and not (compact and cells.dtype.is_integer()):
         return None
     if (instants := _iso_instants(cells)) is not None:
-        return TimeReading((_ISO,), _fineness(instants[instants != NO_TIME]))
+        zoned = _HAS_ZONE.search(str(cells.alias("").first(ignore_nulls=True))) is not None
+        return _plainest((_ISO,), zoned, lambda local: _iso_instants(cells, True) if local else instants)
     counts = _counts(cells)
     trials = [_trial(form, found, counts) for form, found in _by_form(list(counts), compact).items()]
     return _judged(trials, sum(counts.values()))
 
 
+def _plainest(
+    formats: tuple[str, ...], zoned: bool, read: Callable[[bool], Integers | None]
+) -> TimeReading | None:
+    """Take times that are all at midnight where they were taken for dates of that place; else go by UTC."""
+    granularity = _fineness_of(read(False))
+    if granularity and granularity != "day" and zoned and _fineness_of(read(True)) == "day":
+        return TimeReading(formats, "day", local=True)
+    return TimeReading(formats, granularity) if granularity else None
+
+
+def _fineness_of(instants: Integers | None) -> str:
+    understood = NO_TIMES if instants is None else instants[instants != NO_TIME]
+    return _fineness(understood) if understood.size else ""
+
+
 def read_times(column: pl.Series, reading: TimeReading) -> pl.Series:
     """Each row's time, in UTC if it names a zone; null where there's none or it isn't understood."""
     if isinstance(column.dtype, (pl.Date, pl.Datetime)):
-        return _series(column.name, _typed_instants(column))
-    if _ISO in reading.formats and (plain := _iso_instants(column)) is not None:
+        return _series(column.name, _typed_instants(column, reading.local))
+    if _ISO in reading.formats and (plain := _iso_instants(column, reading.local)) is not None:
         return _series(column.name, plain)
     text = column.cast(pl.String, strict=False)
     distinct_count = text.to_frame("cell").select(pl.approx_n_unique("cell")).item()
@@ -171,13 +193,15 @@ def read_times(column: pl.Series, reading: TimeReading) -> pl.Series:
     return text.replace_strict(distinct, times, default=None, return_dtype=pl.Datetime("us"))
 
 
-def _iso_instants(cells: pl.Series) -> Integers | None:
+def _iso_instants(cells: pl.Series, local: bool = False) -> Integers | None:
     """The instants of a column of nothing but ISO dates and times, by Arrow's fast reader; else None."""
-    first = cells.first(ignore_nulls=True) if cells.dtype == pl.String else None
+    first = cells.alias("").first(ignore_nulls=True) if cells.dtype == pl.String else None
     if not isinstance(first, str) or not _STARTS_AS_ISO.match(first):
         return None
     zone = "UTC" if _HAS_ZONE.search(first) else None
     try:
+        if local and zone:
+            cells, zone = cells.alias("").str.slice(0, len("2013-01-05T06:17")), None
         times = cells.to_arrow().cast(pa.timestamp("us", zone)).cast(pa.int64())
     except pa.ArrowInvalid:
         return None
@@ -191,8 +215,11 @@ def _counts(cells: pl.Series) -> dict[str, int]:
     text = cells.drop_nulls().cast(pl.String).str.strip_chars().alias("cell")
     distinct = text.value_counts(name="rows")
     if distinct.height > JUDGED_CELLS:
-        # By hash, so that the choice is the same for any order of rows and on every machine.
-        distinct = distinct.filter(_HASH % -(-distinct.height // JUDGED_CELLS) == 0)
+        # Of those that are not frequent some, by hash: the same for any order of rows and on every machine.
+        one_in = -(-distinct.height // JUDGED_CELLS)
+        frequent = distinct.sort("rows", "cell", descending=True).head(FREQUENT_CELLS)
+        others = distinct.join(frequent, on="cell", how="anti").filter(_HASH % one_in == 0)
+        distinct = pl.concat([frequent, others.with_columns(pl.col("rows") * one_in)])
     pairs = zip(distinct["cell"].to_list(), distinct["rows"].to_list(), strict=True)
     return {cell: rows for cell, rows in pairs if cell.lower() not in ABSENT_TIMES}
 
@@ -251,7 +278,10 @@ def _fineness(instants: Integers) -> str:
     return "hour" if (instants % DAY).any() else "day"
 
 
-def _typed_instants(column: pl.Series) -> Integers:
+def _typed_instants(column: pl.Series, local: bool = False) -> Integers:
+    column = column.alias("")
+    if local and getattr(column.dtype, "time_zone", None):
+        column = column.dt.replace_time_zone(None)
     # Whatever its zone, what a time holds is UTC.
     times = column.cast(pl.Datetime("us", getattr(column.dtype, "time_zone", None)), strict=False)
     return _plausible(times.to_physical().fill_null(NO_TIME).to_numpy())

@@ -75,6 +75,7 @@ def hit(
         rows_per_key=(rows - dropped) / keys,
         granularity=granularity,
         query_key=query_key,
+        met=((query_key, key),),
         query_distinct_keys=QUERY.distinct_keys,
         query_rows_per_key=49.5,
         hosts=hosts,
@@ -109,6 +110,7 @@ def hits(*found, **more):
         "rank": "finite-population",
         "min_sample": 10,
         "seed": 0,
+        "ambiguous": (),
         "elapsed_ms": 281.4,
     }
     return Hits(**given | more)

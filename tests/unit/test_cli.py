@@ -237,7 +237,7 @@ def test_index_reports_what_was_built_and_what_was_not(lake, tmp_path, without_s
     text = " ".join(lines)
     assert "Indexed 5 tables, 1,018 rows, into" in text
     assert "14 sketches of column pairs" in text  # by day, and by week and month beside
-    assert "1 table has nothing to sketch: no key column or no number column." in lines
+    assert "1 table has nothing to sketch (no key column or no number column): mayors." in lines
     assert "1 table skipped:" in lines
     assert any(line.endswith("empty.csv: the file is empty") for line in lines)
 

@@ -67,7 +67,21 @@ def test_a_pair_is_sketched_at_granularities_that_bring_keys_together():
     zips = ["10001", "10002", "10003"]
     dense = pl.DataFrame({"zip": zips * days.len(), "day": [day for day in days for _ in zips]})
     (pair,) = pairs_of(dense)
-    assert pair.granularities == ("day", "month")
+    assert pair.granularities == ("day", "month", "year")
+
+
+@pytest.mark.parametrize(
+    "periods",
+    [
+        [f"{year}Q{quarter}" for year in range(2015, 2020) for quarter in range(1, 5)],
+        [f"2013-W{week:02}" for week in range(1, 41)],
+    ],
+)
+def test_a_panel_by_quarter_or_week_keeps_its_own_granularity(periods):
+    lands = [f"Land {n}" for n in range(8)]
+    rows = pl.DataFrame({"land": lands * len(periods), "when": [each for each in periods for _ in lands]})
+    (pair,) = pairs_of(rows)
+    assert pair.granularities[0] in ("quarter", "week")
 
 
 @pytest.mark.parametrize(

@@ -98,8 +98,11 @@ def test_a_person_may_choose_a_coarser_granularity(index, by_hour):
     hits = index.query(by_hour, "when", "x", by="week")
     assert {hit.granularity for hit in hits} == {"week"}
     assert {hit.table for hit in hits} == {"daily", "by_airport", "hourly", "moments"}
-    with pytest.raises(UnusableColumn, match="'year'; there are: hour, day, week"):
-        index.query(by_hour, "when", "x", by="year")
+    with pytest.raises(UnusableColumn, match="no granularity 'fortnight'; there are: moment, hour, day"):
+        index.query(by_hour, "when", "x", by="fortnight")
+    with pytest.raises(UnusableColumn, match="'moment': its times are by hour, day, week"):
+        index.query(by_hour, "when", "x", by="moment")
+    assert len(index.query(by_hour, "when", "x", by="year")) == 0
     with pytest.raises(UnusableColumn, match="it holds no times"):
         index.query(pl.DataFrame({"k": ZIPS, "x": range(60)}), "k", "x", by="day")
 

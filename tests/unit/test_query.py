@@ -350,3 +350,7 @@ def test_a_column_may_have_any_name(name):
     rows = pl.DataFrame([QUERY["key"], QUERY["x"].alias(name), QUERY["x"].alias("other")])
     expected = sketch(QUERY, "key", "x").values.tobytes()
     assert sketch(rows, "key", name).values.tobytes() == expected
+    text = pl.DataFrame([QUERY["key"], QUERY["x"].cast(pl.String).alias(name)])
+    assert sketch(text, "key", name).values.tobytes() == expected
+    keyed = pl.DataFrame([QUERY["key"].alias(name), QUERY["x"]])
+    assert sketch(keyed, name, "x").values.tobytes() == expected

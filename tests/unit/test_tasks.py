@@ -55,7 +55,7 @@ def test_a_table_in_chunks_gives_the_sketches_and_notes_of_the_whole(tmp_path, m
     merge_chunks(0, large, partials, settings)
     whole, merged = (open_segment(tmp_path / PARTS / name) for name in (group_name(0), table_name(0)))
     assert merged.sketches.equals(whole.sketches)
-    assert set(merged.sketches["granularity"]) == {"", "day", "week", "month", "quarter"}
+    assert set(merged.sketches["granularity"]) == {"", "day", "week", "month", "quarter", "year"}
     for name in ("values.value", "keys.hash", "members.entry"):
         assert merged.arrays[name].tolist() == whole.arrays[name].tolist()
     notes = [

@@ -212,7 +212,7 @@ def test_midnights_are_days():
 
 def test_years_far_off_are_no_times():
     column = pl.Series([date(2013, 1, 5), date(9999, 12, 31), date(1, 1, 1)])
-    assert time_reading(column) is None
+    assert time_reading(column[1:]) is None
     assert read_times(column, TimeReading()).to_list() == [datetime(2013, 1, 5), None, None]
 
 
