@@ -18,6 +18,8 @@ from covary.times import ABSENT_TIMES
 
 SEPARATOR = ","  # between the columns of a key, as a person writes them
 FEW_CELLS = 64
+MANY_ROWS = 1 << 15
+PROBED_ROWS, REPEATED_SHARE = 1 << 14, 0.75
 EXAMPLES_KEPT = 32  # of a column of an index, to show how its keys were made canonical
 Examples = tuple[tuple[str, str], ...]
 Rows = npt.NDArray[np.intp]
@@ -106,22 +108,60 @@ def read_columns(
     rows: pl.DataFrame, readings: Mapping[str, KeyReading], scheme: HashScheme, tallies: Tallies
 ) -> dict[str, ReadColumn]:
     """Read and hash key columns; what can't be used of them is added to the tallies."""
-    of_text = {name: reading for name, reading in readings.items() if not reading.time}
-    texts = key_texts(rows, of_text) if of_text else []
-    hashed = [
-        one if reading.kind == "exact" else _without_marks(one, scheme)
-        for one, reading in zip(scheme.identify(texts) if texts else [], of_text.values(), strict=True)
-    ]
-    found = {
-        name: ReadColumn({of_text[name].granularities[0]: one}, partial(_texts_at, text))
-        for name, text, one in zip(of_text, texts, hashed, strict=True)
-    }
-    for name, one in zip(of_text, hashed, strict=True):
-        tallies.add(name, Tally(0 if one.present is None else int(np.count_nonzero(~one.present))))
+    found: dict[str, ReadColumn] = {}
     for name, reading in readings.items():
         if reading.time:
             found[name] = _read_times(rows[name], reading, scheme, tallies)
+        elif _repeats(rows[name], reading):
+            found[name] = _read_repeating(rows[name], reading, scheme)
+    others = {name: reading for name, reading in readings.items() if name not in found}
+    found |= _read_texts(rows, others, scheme) if others else {}
+    for name, read in found.items():
+        if not readings[name].time:
+            (hashed,) = read.levels.values()
+            missing = 0 if hashed.present is None else int(np.count_nonzero(~hashed.present))
+            tallies.add(name, Tally(missing))
     return found
+
+
+def _read_texts(
+    rows: pl.DataFrame, readings: Mapping[str, KeyReading], scheme: HashScheme
+) -> dict[str, ReadColumn]:
+    """Read columns that hold no times, all at once: on a small table the calls of Polars are the cost."""
+    texts = key_texts(rows, readings)
+    hashed = zip(readings.items(), texts, scheme.identify(texts), strict=True)
+    return {
+        name: ReadColumn(
+            {reading.granularities[0]: _keys_alone(one, reading, scheme)}, partial(_texts_at, text)
+        )
+        for (name, reading), text, one in hashed
+    }
+
+
+def _repeats(column: pl.Series, reading: KeyReading) -> bool:
+    """Whether a long column of text holds the same cells again and again."""
+    if reading.kind == "exact" or column.dtype != pl.String or column.len() <= MANY_ROWS:
+        return False
+    return column.head(PROBED_ROWS).n_unique() <= REPEATED_SHARE * PROBED_ROWS
+
+
+def _read_repeating(column: pl.Series, reading: KeyReading, scheme: HashScheme) -> ReadColumn:
+    """Read each distinct cell once."""
+    encoded = column.to_arrow().dictionary_encode()
+    cells = pl.Series(CELLS, encoded.dictionary)
+    (text,) = key_texts(cells.to_frame(), {CELLS: reading})
+    hashed = _keys_alone(scheme.identify([text])[0], reading, scheme)
+    places = encoded.indices.fill_null(0).to_numpy()
+    present = None if hashed.present is None else hashed.present[places]
+    if encoded.null_count:
+        there = encoded.is_valid().to_numpy(zero_copy_only=False)
+        present = there if present is None else present & there
+    level = HashedColumn(hashed.hashes[places], present)
+    return ReadColumn({reading.granularities[0]: level}, lambda rows: _texts_at(text, places[rows]))
+
+
+def _keys_alone(column: HashedColumn, reading: KeyReading, scheme: HashScheme) -> HashedColumn:
+    return column if reading.kind == "exact" else _without_marks(column, scheme)
 
 
 def _without_marks(column: HashedColumn, scheme: HashScheme) -> HashedColumn:

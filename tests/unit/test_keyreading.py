@@ -152,3 +152,17 @@ def test_examples_are_the_keys_first_in_the_order_of_sampling():
     units = SCHEME.unit(SCHEME.identify([texts])[0].hashes)
     first = [text for _, text in sorted(zip(units, texts, strict=True))[:5]]
     assert [text for _, text in examples] == first
+
+
+@pytest.mark.parametrize("name", sorted(SCHEMES))
+def test_a_long_column_of_repeated_cells_is_read_as_each_of_its_cells(name):
+    cells = [["Bronx ", "N/A", None, "007", "Queens", ""][n % 6] for n in range(40_000)]
+    column = pl.Series("k", cells)
+    reading, scheme = key_reading("k", column), SCHEMES[name]
+    tallies, few = Tallies(), Tallies()
+    long = read_columns(column.to_frame(), {"k": reading}, scheme, tallies)["k"].levels[""]
+    short = read_columns(column[:6].to_frame(), {"k": reading}, scheme, few)["k"].levels[""]
+    assert long.present[:6].tolist() == short.present.tolist() == [True, False, False, True, True, False]
+    kept = short.present
+    assert long.hashes[:6][kept].tolist() == short.hashes[kept].tolist()
+    assert tallies["k"].missing == int((~long.present).sum())
