@@ -20,7 +20,7 @@ def _pipeline() -> list[Result]:
 def _files() -> list[Result]:
     from benchmarks.pipeline import small_files_against_reading
 
-    return [small_files_against_reading()]
+    return small_files_against_reading()
 
 
 def _keys() -> list[Result]:

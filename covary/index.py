@@ -47,6 +47,8 @@ class Candidates:
     @classmethod
     def of_all(cls, parts: "Sequence[Candidates]") -> "Candidates":
         """Put several lists one after the other."""
+        if len(parts) == 1:
+            return parts[0]
         return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in cls.__slots__))
 
 
@@ -177,8 +179,10 @@ class StoredSketches:
         check_comparable(self.config, query.config)
         found = [segment.score(query, measure) for segment in self.segments]
         joined = Candidates.of_all(found)
-        firsts = np.repeat(self._firsts[:-1], [each.sketches.size for each in found])
-        return replace(joined, sketches=joined.sketches + firsts, asked=np.full_like(joined.sketches, asked))
+        if len(found) > 1:
+            firsts = np.repeat(self._firsts[:-1], [each.sketches.size for each in found])
+            joined = replace(joined, sketches=joined.sketches + firsts)
+        return replace(joined, asked=np.full_like(joined.sketches, asked)) if asked else joined
 
     def moments(self, queries: Sequence[Sketch], measure: str, candidates: Candidates) -> Moments:
         """Measure some of the sketches that share a key with a query more closely."""
