@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import chain, permutations
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 
@@ -133,8 +134,8 @@ def _as_numbers(column: pl.Series, reading: NumberReading) -> NumbersRead:
     if not column.dtype.is_numeric():
         nothing = pl.Series([None], dtype=pl.Float64).new_from_index(0, column.len())
         return NumbersRead(nothing, column.null_count(), column.len() - column.null_count(), ())
-    numbers = column.cast(pl.Float64, strict=False)
-    return NumbersRead(numbers, column.len() - int(numbers.is_finite().sum()), 0, ())
+    numbers = column if column.dtype == pl.Float64 else column.cast(pl.Float64, strict=False)
+    return NumbersRead(numbers, column.len() - int(np.isfinite(numbers.to_numpy()).sum()), 0, ())
 
 
 def sketch_batches(

@@ -125,10 +125,10 @@ def _text_or_time(cells: pl.Series, reading: TimeReading) -> pl.Series:
 
 def _offered(times: pl.Series, every: tuple[str, ...], whole: bool) -> tuple[str, ...]:
     """Return the granularities that leave enough keys: of a part of a table, all might."""
-    first, last = times.to_physical().min(), times.to_physical().max()
-    if not whole or not isinstance(first, int) or not isinstance(last, int):
+    instants = (times.drop_nulls() if times.null_count() else times).to_physical().to_numpy()
+    if not whole or not instants.size:
         return every
-    ends = period_numbers(np.array([first, last]), every[1:])
+    ends = period_numbers(np.array([instants.min(), instants.max()]), every[1:])
     coarse = zip(every[1:], ends, strict=True)
     return (every[0], *(each for each, (low, high) in coarse if high - low + 1 >= FEWEST_PERIODS))
 
