@@ -266,3 +266,17 @@ def test_ids_that_look_like_years_are_no_years():
     years = pl.DataFrame({"year": range(1990, 2020), "v": RNG.normal(size=30)})
     left, right = covary.sketch(ids, "station_id", "v"), covary.sketch(years, "year", "v")
     assert covary.join(left, right).size == 0
+
+
+def test_the_finest_granularity_wins_though_a_coarser_one_shares_more_keys(tmp_path, without_spark):
+    start = datetime(2013, 1, 1, 6)
+    mine = [start + timedelta(days=day) for day in range(60)]
+    theirs = [moment + timedelta(hours=int(day >= 15)) for day, moment in enumerate(mine)]
+    (tmp_path / "tables").mkdir()
+    pl.DataFrame({"t": theirs, "v": RNG.normal(size=60)}).write_parquet(tmp_path / "tables" / "late.parquet")
+    index = covary.build_index(tmp_path / "tables", into=tmp_path / "i.covary")
+    query = pl.DataFrame({"t": mine, "x": RNG.normal(size=60)})
+    (hit,) = index.query(query, "t", "x")
+    assert (hit.granularity, hit.sample_size) == ("hour", 15)
+    (hit,) = index.query(query, "t", "x", min_sample=20)
+    assert (hit.granularity, hit.sample_size) == ("day", 60)
