@@ -38,20 +38,22 @@ class Key:
     @classmethod
     def of(cls, columns: tuple[str, ...], readings: tuple[KeyReading, ...]) -> "Key":
         """Make a key that is sketched at every granularity; of several times, each keeps its finest."""
-        if len(readings) == 1:
-            return cls(columns, readings, readings[0].offered)
-        times = [reading.granularities for reading in readings if any(reading.granularities)]
-        return cls(columns, readings, times[0] if len(times) == 1 else ("",))
+        offered = readings[0].offered if len(readings) == 1 else _granularities(readings)
+        return cls(columns, readings, offered)
 
     def asked(self) -> "Key":
         """Return the key as a query has it: not stored, so at every granularity, however few its keys."""
-        times = [reading.granularities for reading in self.readings if any(reading.granularities)]
-        return replace(self, granularities=times[0] if len(times) == 1 else ("",), stored=False)
+        return replace(self, granularities=_granularities(self.readings), stored=False)
 
     @property
     def name(self) -> str:
         """The key as a person writes it."""
         return SEPARATOR.join(self.columns)
+
+
+def _granularities(readings: Sequence[KeyReading]) -> tuple[str, ...]:
+    times = [reading.granularities for reading in readings if any(reading.granularities)]
+    return times[0] if len(times) == 1 else ("",)
 
 
 def readings_of(keys: Iterable[Key]) -> dict[str, KeyReading]:
