@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from covary.errors import CannotWrite, NoSuchColumn, NoTables
-from covary.frames import KeyName
 from covary.index import compile_ahead
 from covary.keychoice import split_key
 from covary.keyrows import SEPARATOR
 from covary.keys import normaliser_of
+from covary.opentable import KeyName
 from covary.query import Index
 from covary.segment import TableRecord, build_segment, fold_segments
 from covary.segmentfiles import Segment, open_segment, stored_segment, write_files

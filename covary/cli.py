@@ -250,8 +250,8 @@ def query(
 def _show_hits(hits: "Hits", table: str, index: "Index") -> None:
     from covary.answers import hits_view, no_hits_view
     from covary.facts import describe
-    from covary.frames import open_table
     from covary.joinwords import explanations_view
+    from covary.opentable import open_table
     from covary.terminal import console, show
 
     if hits:

@@ -1,141 +1,27 @@
 """A frame or a path to a sketch, in this process."""
 
-import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, permutations
-from typing import Any
 
-import numpy as np
 import polars as pl
-import pyarrow as pa
 
 from covary.columns import ColumnProfile, profile_columns
-from covary.errors import NoSuchColumn, UnreadableTable, UnusableColumn
+from covary.errors import NoSuchColumn, UnusableColumn
 from covary.kernel import finish, merge, sketch_read, sketch_rows
-from covary.keychoice import keys_named, split_key
+from covary.keychoice import keys_named
 from covary.keyrows import SEPARATOR, Key, ReadColumn
 from covary.keys import normaliser_of
-from covary.numbers import NumberReading, NumbersRead, read_numbers
+from covary.numbercolumns import numbers_of
+from covary.numbers import NumberReading
+from covary.opentable import Frame, KeyName, OpenTable, open_table
 from covary.sketches import DEFAULT_SIZE, Partial, Sketch, SketchConfig
-from covary.sources import shown, table_at
-from covary.tables import layout_of, plan_chunks, read_chunk, sample_rows
-from covary.tallies import Tallies, Tally
+from covary.tallies import Tallies
 from covary.times import GRANULARITIES
 
-Frame = Any  # a Polars, pandas or Arrow table, or the path of a file
-KeyName = str | Sequence[str]  # a column, or several: "date,zip" or ["date", "zip"]
 MOST_KEY_COLUMNS = 3
-SAMPLED_CHUNK_BYTES = 16 << 20
 CHUNK_ROWS = 1 << 40  # a row's place in its table is its chunk times this, plus its place in the chunk
 PARTIALS_AT_ONCE = 16
-
-
-@dataclass(frozen=True, slots=True)
-class OpenTable:
-    """A table of any kind, as batches of rows."""
-
-    name: str
-    path: str | None
-    columns: tuple[str, ...]
-    key: tuple[str, ...]  # the columns of the key
-    batches: Iterator[pl.DataFrame]
-    sample: pl.DataFrame | None = None  # from all over a large file, to decide how its columns are read
-
-
-def open_table(frame: Frame, key: KeyName, value: str | None = None) -> OpenTable:
-    """Open the columns of a key, and one of numbers; each must be there."""
-    if isinstance(frame, str | os.PathLike):
-        source = table_at(frame)
-        layout = layout_of(source)
-        named = _key_columns(key, source.name, layout.columns)
-        wanted = _with_value(named, value, source.name, layout.columns)
-        chunks = plan_chunks(source, layout, SAMPLED_CHUNK_BYTES)
-        batches = (batch for chunk in chunks for batch in read_chunk(chunk, layout, wanted))
-        sample = sample_rows(source, layout, chunks)[wanted] if len(chunks) > 1 else None
-        return OpenTable(shown(source.name), shown(source.path), layout.columns, named, batches, sample)
-    rows = as_polars(frame)
-    named = _key_columns(key, "the table", rows.columns)
-    wanted = _with_value(named, value, "the table", rows.columns)
-    return OpenTable("", None, tuple(rows.columns), named, iter([rows[wanted]]))
-
-
-def _without_extensions(frame: Any) -> Any:
-    """Write pandas' periods and intervals, which Polars has no type for, as text."""
-    odd = [name for name, kind in frame.dtypes.items() if str(kind).startswith(("period", "interval"))]
-    return frame.astype(dict.fromkeys(odd, str)) if odd else frame
-
-
-def _key_columns(key: KeyName, table: str, columns: Sequence[str]) -> tuple[str, ...]:
-    """Return the columns that make up a key."""
-    if isinstance(key, str):
-        named = split_key(key, columns)
-        parts = [part.strip() for part in key.split(SEPARATOR)]
-        if not named and len(parts) > 1 and len(set(parts)) < len(parts):
-            raise UnusableColumn(f"the key {key!r} names a column twice; name each once")
-        # The part that is missing is told, not the whole, if it was meant as several columns.
-        _require(
-            () if named else parts if len(parts) > 1 and set(parts) & set(columns) else (key,), table, columns
-        )
-        return named
-    named = tuple(key) if isinstance(key, Sequence) else (key,)
-    _require(named or ("",), table, columns)
-    if len(set(named)) < len(named):
-        raise UnusableColumn(f"the key {SEPARATOR.join(named)!r} names a column twice; name each once")
-    return named
-
-
-def _with_value(key: Sequence[str], value: str | None, table: str, columns: Sequence[str]) -> list[str]:
-    if value is None:
-        return list(key)
-    _require((value,), table, columns)
-    return list(dict.fromkeys((*key, value)))
-
-
-def as_polars(frame: Frame) -> pl.DataFrame:
-    """Take a Polars, pandas or Arrow table as a Polars frame."""
-    if isinstance(frame, pl.DataFrame):
-        return frame
-    if isinstance(frame, pl.LazyFrame):
-        return frame.collect()
-    kind = type(frame).__name__
-    try:
-        if type(frame).__module__.partition(".")[0] == "pandas" and kind == "DataFrame":
-            return pl.from_pandas(_without_extensions(frame))
-        if hasattr(frame, "__arrow_c_stream__") and kind != "Series":
-            return pl.DataFrame(frame)
-    except (pl.exceptions.PolarsError, pa.ArrowException, ValueError, TypeError) as problem:
-        raise UnreadableTable(f"the {kind}", str(problem).split("\n")[0]) from problem
-    raise UnreadableTable(f"a {kind}", "give a Polars, pandas or Arrow table, or the path of a file")
-
-
-def _require(wanted: Sequence[str], table: str, columns: Iterable[str]) -> None:
-    for name in wanted:
-        if not isinstance(name, str) or name not in columns:
-            raise NoSuchColumn(name, table, columns)
-
-
-def numbers_of(
-    rows: pl.DataFrame, readings: Mapping[str, NumberReading], tallies: Tallies
-) -> dict[str, pl.Series]:
-    """Read columns as Float64, each in its own way: what is not a number becomes null, and is counted."""
-    found = {name: _as_numbers(rows[name], reading) for name, reading in readings.items()}
-    for name, read in found.items():
-        tallies.add(name, Tally(read.missing, read.not_understood, read.examples))
-    return {name: read.values for name, read in found.items()}
-
-
-def _as_numbers(column: pl.Series, reading: NumberReading) -> NumbersRead:
-    column = column.alias("")  # Polars would take a name like ^x$ for a pattern
-    if isinstance(column.dtype, pl.Categorical | pl.Enum):
-        column = column.cast(pl.String)
-    if column.dtype == pl.String:
-        return read_numbers(column, reading)
-    if not column.dtype.is_numeric():
-        nothing = pl.Series([None], dtype=pl.Float64).new_from_index(0, column.len())
-        return NumbersRead(nothing, column.null_count(), column.len() - column.null_count(), ())
-    numbers = column if column.dtype == pl.Float64 else column.cast(pl.Float64, strict=False)
-    return NumbersRead(numbers, column.len() - int(np.isfinite(numbers.to_numpy()).sum()), 0, ())
 
 
 def sketch_batches(

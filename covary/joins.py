@@ -7,9 +7,10 @@ import numpy as np
 
 from covary.aggregate import Floats
 from covary.errors import IncompatibleSketches
-from covary.frames import Frame, KeyName, open_table, sketch_table
+from covary.frames import sketch_table
 from covary.hashing import Hashes
 from covary.keysets import KeySets, check_comparable, compare_key_sets, require_sketches
+from covary.opentable import Frame, KeyName, open_table
 from covary.sketches import Range, Sketch, SketchConfig
 from covary.times import GRANULARITIES
 

@@ -1,4 +1,4 @@
-"""Number columns ready to be folded: a matrix, and what of each column is missing or not finite."""
+"""Number columns read, and made ready to be folded: a matrix, and what of each is missing or not finite."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -8,7 +8,9 @@ import numpy.typing as npt
 import polars as pl
 
 from covary.aggregate import Floats
+from covary.numbers import NumberReading, NumbersRead, read_numbers
 from covary.sketches import Counts
+from covary.tallies import Tallies, Tally
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,3 +69,26 @@ def number_columns(columns: Mapping[str, pl.Series]) -> NumberColumns:
 
 def _places_of_odd(column: pl.Series) -> npt.NDArray[np.intp]:
     return np.flatnonzero(column.is_not_null().to_numpy() & ~np.isfinite(column.to_numpy()))
+
+
+def numbers_of(
+    rows: pl.DataFrame, readings: Mapping[str, NumberReading], tallies: Tallies
+) -> dict[str, pl.Series]:
+    """Read columns as Float64, each in its own way: what is not a number becomes null, and is counted."""
+    found = {name: _as_numbers(rows[name], reading) for name, reading in readings.items()}
+    for name, read in found.items():
+        tallies.add(name, Tally(read.missing, read.not_understood, read.examples))
+    return {name: read.values for name, read in found.items()}
+
+
+def _as_numbers(column: pl.Series, reading: NumberReading) -> NumbersRead:
+    column = column.alias("")  # Polars would take a name like ^x$ for a pattern
+    if isinstance(column.dtype, pl.Categorical | pl.Enum):
+        column = column.cast(pl.String)
+    if column.dtype == pl.String:
+        return read_numbers(column, reading)
+    if not column.dtype.is_numeric():
+        nothing = pl.Series([None], dtype=pl.Float64).new_from_index(0, column.len())
+        return NumbersRead(nothing, column.null_count(), column.len() - column.null_count(), ())
+    numbers = column if column.dtype == pl.Float64 else column.cast(pl.Float64, strict=False)
+    return NumbersRead(numbers, column.len() - int(np.isfinite(numbers.to_numpy()).sum()), 0, ())

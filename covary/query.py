@@ -11,7 +11,7 @@ import numpy.typing as npt
 from covary.aggregate import Floats
 from covary.estimates import HowToMeasure, estimate_sample
 from covary.explanations import explanation_of
-from covary.frames import Asked, Frame, KeyName, open_table, sketch_table
+from covary.frames import Asked, sketch_table
 from covary.hits import Hit, Hits, QueryNote
 from covary.index import Candidates, StoredSketches
 from covary.intervals import CONFIDENCE
@@ -31,6 +31,7 @@ from covary.listing import (
 )
 from covary.measures import DEFAULT_MEASURE
 from covary.namesakes import unrelated
+from covary.opentable import Frame, KeyName, open_table
 from covary.ranking import BASELINES, DEFAULT_RANKER, ranker_named
 from covary.settings import DEFAULT_CORRECTION, DEFAULT_MIN_SAMPLE, DEFAULT_SHORTLIST, DEFAULT_TOP, Settings
 from covary.significance import CORRECTIONS, p_values, quick_p_values

@@ -16,9 +16,10 @@ import polars as pl
 from covary import build_index
 from covary.columns import profile_columns
 from covary.correlation import SMALLEST_SAMPLE
-from covary.frames import numbers_of, open_table
 from covary.hashing import SCHEMES
 from covary.keys import dates_held_as_times, key_text, with_dates
+from covary.numbercolumns import numbers_of
+from covary.opentable import open_table
 from covary.query import Index, open_index
 from covary.tallies import Tallies
 from experiments.exact import SIZES, TRUTH, correlations_of

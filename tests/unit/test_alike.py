@@ -158,7 +158,7 @@ def test_midnights_with_a_zone_are_the_days_of_that_place():
 
 
 def test_a_large_file_is_read_by_cells_from_all_over_it(tmp_path, monkeypatch):
-    monkeypatch.setattr("covary.frames.SAMPLED_CHUNK_BYTES", 4_000)
+    monkeypatch.setattr("covary.opentable.SAMPLED_CHUNK_BYTES", 4_000)
     days = [date(2013, 1, 1) + timedelta(days=n // 40) for n in range(2400)]
     frame = pl.DataFrame({"d": [f"{day:%d/%m/%Y}" for day in days], "v": RNG.normal(size=2400)})
     frame.write_csv(tmp_path / "t.csv")

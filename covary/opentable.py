@@ -1,0 +1,103 @@
+"""A table of any kind, opened: a Polars, pandas or Arrow frame, or a path, as batches of some columns."""
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+
+from covary.errors import NoSuchColumn, UnreadableTable, UnusableColumn
+from covary.keychoice import split_key
+from covary.keyrows import SEPARATOR
+from covary.sources import shown, table_at
+from covary.tables import layout_of, plan_chunks, read_chunk, sample_rows
+
+Frame = Any  # a Polars, pandas or Arrow table, or the path of a file
+KeyName = str | Sequence[str]  # a column, or several: "date,zip" or ["date", "zip"]
+SAMPLED_CHUNK_BYTES = 16 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTable:
+    """A table of any kind, as batches of rows."""
+
+    name: str
+    path: str | None
+    columns: tuple[str, ...]
+    key: tuple[str, ...]  # the columns of the key
+    batches: Iterator[pl.DataFrame]
+    sample: pl.DataFrame | None = None  # from all over a large file, to decide how its columns are read
+
+
+def open_table(frame: Frame, key: KeyName, value: str | None = None) -> OpenTable:
+    """Open the columns of a key, and one of numbers; each must be there."""
+    if isinstance(frame, str | os.PathLike):
+        source = table_at(frame)
+        layout = layout_of(source)
+        named = _key_columns(key, source.name, layout.columns)
+        wanted = _with_value(named, value, source.name, layout.columns)
+        chunks = plan_chunks(source, layout, SAMPLED_CHUNK_BYTES)
+        batches = (batch for chunk in chunks for batch in read_chunk(chunk, layout, wanted))
+        sample = sample_rows(source, layout, chunks)[wanted] if len(chunks) > 1 else None
+        return OpenTable(shown(source.name), shown(source.path), layout.columns, named, batches, sample)
+    rows = as_polars(frame)
+    named = _key_columns(key, "the table", rows.columns)
+    wanted = _with_value(named, value, "the table", rows.columns)
+    return OpenTable("", None, tuple(rows.columns), named, iter([rows[wanted]]))
+
+
+def _without_extensions(frame: Any) -> Any:
+    """Write pandas' periods and intervals, which Polars has no type for, as text."""
+    odd = [name for name, kind in frame.dtypes.items() if str(kind).startswith(("period", "interval"))]
+    return frame.astype(dict.fromkeys(odd, str)) if odd else frame
+
+
+def _key_columns(key: KeyName, table: str, columns: Sequence[str]) -> tuple[str, ...]:
+    """Return the columns that make up a key."""
+    if isinstance(key, str):
+        named = split_key(key, columns)
+        parts = [part.strip() for part in key.split(SEPARATOR)]
+        if not named and len(parts) > 1 and len(set(parts)) < len(parts):
+            raise UnusableColumn(f"the key {key!r} names a column twice; name each once")
+        # The part that is missing is told, not the whole, if it was meant as several columns.
+        _require(
+            () if named else parts if len(parts) > 1 and set(parts) & set(columns) else (key,), table, columns
+        )
+        return named
+    named = tuple(key) if isinstance(key, Sequence) else (key,)
+    _require(named or ("",), table, columns)
+    if len(set(named)) < len(named):
+        raise UnusableColumn(f"the key {SEPARATOR.join(named)!r} names a column twice; name each once")
+    return named
+
+
+def _with_value(key: Sequence[str], value: str | None, table: str, columns: Sequence[str]) -> list[str]:
+    if value is None:
+        return list(key)
+    _require((value,), table, columns)
+    return list(dict.fromkeys((*key, value)))
+
+
+def as_polars(frame: Frame) -> pl.DataFrame:
+    """Take a Polars, pandas or Arrow table as a Polars frame."""
+    if isinstance(frame, pl.DataFrame):
+        return frame
+    if isinstance(frame, pl.LazyFrame):
+        return frame.collect()
+    kind = type(frame).__name__
+    try:
+        if type(frame).__module__.partition(".")[0] == "pandas" and kind == "DataFrame":
+            return pl.from_pandas(_without_extensions(frame))
+        if hasattr(frame, "__arrow_c_stream__") and kind != "Series":
+            return pl.DataFrame(frame)
+    except (pl.exceptions.PolarsError, pa.ArrowException, ValueError, TypeError) as problem:
+        raise UnreadableTable(f"the {kind}", str(problem).split("\n")[0]) from problem
+    raise UnreadableTable(f"a {kind}", "give a Polars, pandas or Arrow table, or the path of a file")
+
+
+def _require(wanted: Sequence[str], table: str, columns: Iterable[str]) -> None:
+    for name in wanted:
+        if not isinstance(name, str) or name not in columns:
+            raise NoSuchColumn(name, table, columns)
