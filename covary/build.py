@@ -21,10 +21,11 @@ from covary.query import Index
 from covary.segment import TableRecord, build_segment, fold_segments
 from covary.segmentfiles import Segment, open_segment, stored_segment, write_files
 from covary.sketches import DEFAULT_SIZE, SketchConfig
-from covary.sources import find_tables, shown
+from covary.sources import find_tables
 from covary.spark import run_on_spark
 from covary.sparksession import session
 from covary.store import SEGMENTS, Manifest, building, commit
+from covary.tablesource import shown
 from covary.tasks import PARTS, PROGRESS, Settings, plan
 
 if TYPE_CHECKING:
@@ -86,7 +87,8 @@ def build_index(
     config = SketchConfig(size, chosen, hash, normaliser_of(key_text, hash))
     wanted = tuple(key if isinstance(key, str) else SEPARATOR.join(key) for key in keys)
     given = [sources] if isinstance(sources, str | os.PathLike) else list(sources)
-    tables, skipped = find_tables(given)
+    tables, skipped, unlisted = find_tables(given)
+    skipped += unlisted
     if not tables:
         reasons = "".join(f"; {each.path}: {each.reason}" for each in skipped[:3])
         raise NoTables(f"no tables in {', '.join(map(str, given))}{reasons}")
@@ -105,7 +107,7 @@ def build_index(
                 compiling.join()
         left_out = [
             *todo.settled,
-            *(TableRecord(shown(s.path), shown(s.path), problem=s.reason) for s in skipped),
+            *(TableRecord(shown(s.path), shown(s.path), problem=s.reason, source=s.source) for s in skipped),
         ]
         commit(folder, _gather(folder, todo.segments, left_out, settings), scratch)
     return Index.open(folder, check=False)

@@ -10,7 +10,8 @@ import pyarrow.ipc
 import pyarrow.parquet
 
 from covary.csvfile import Dialect
-from covary.sources import TableSource
+from covary.filesystems import is_url, open_bytes
+from covary.tablesource import TableSource
 
 BATCH_ROWS = 1 << 20
 PLAIN_TYPES = (
@@ -22,14 +23,16 @@ PLAIN_TYPES = (
 
 def parquet_layout(source: TableSource) -> tuple[tuple[str, ...], Dialect | None]:
     """The names of the columns that can serve."""
-    return _plain_names(pa.parquet.read_schema(source.path)), None
+    with _parquet_file(source) as file:
+        return plain_names(file.schema_arrow), None
 
 
 def parquet_ranges(source: TableSource, dialect: Dialect | None, chunk_bytes: int) -> list[tuple[int, int]]:
     """The row groups of the parts of a file."""
-    footer = pa.parquet.read_metadata(source.path)
+    with _parquet_file(source) as file:
+        footer = file.metadata
     groups = (footer.row_group(number) for number in range(footer.num_row_groups))
-    return _grouped(
+    return grouped(
         [sum(group.column(c).total_compressed_size for c in range(group.num_columns)) for group in groups],
         chunk_bytes,
     )
@@ -39,19 +42,30 @@ def parquet_frames(
     source: TableSource, part: tuple[int, int], dialect: Dialect | None, columns: list[str], size: int
 ) -> Iterator[pl.DataFrame]:
     """The rows of some row groups, in batches of bounded size."""
-    with pa.parquet.ParquetFile(source.path) as file:
+    with _parquet_file(source) as file:
         groups = range(part[0], file.num_row_groups if part[1] < 0 else part[1])
         weight = sum(file.metadata.row_group(group).total_byte_size for group in groups)
         rows = sum(file.metadata.row_group(group).num_rows for group in groups)
         batch_rows = max(1024, min(BATCH_ROWS, rows * 4 * size // max(weight, 1)))
         for batch in file.iter_batches(batch_rows, list(groups), columns, use_threads=False):
-            yield _from_arrow(batch, columns)
+            yield from_arrow(batch, columns)
+
+
+@contextmanager
+def _parquet_file(source: TableSource) -> Iterator[Any]:
+    if not is_url(source.path):
+        with pa.parquet.ParquetFile(source.path) as file:
+            yield file
+        return
+    # Only the columns asked for are fetched, each in one request.
+    with open_bytes(source.path) as stream, pa.parquet.ParquetFile(stream, pre_buffer=True) as file:
+        yield file
 
 
 def arrow_layout(source: TableSource) -> tuple[tuple[str, ...], Dialect | None]:
     """The names of the columns that can serve."""
     with _arrow_reader(source) as reader:
-        return _plain_names(reader.schema), None
+        return plain_names(reader.schema), None
 
 
 def arrow_ranges(source: TableSource, dialect: Dialect | None, chunk_bytes: int) -> list[tuple[int, int]]:
@@ -60,7 +74,7 @@ def arrow_ranges(source: TableSource, dialect: Dialect | None, chunk_bytes: int)
         if not hasattr(reader, "num_record_batches"):
             return []
         count = reader.num_record_batches
-    return _grouped([source.size // max(count, 1)] * count, chunk_bytes)
+    return grouped([source.size // max(count, 1)] * count, chunk_bytes)
 
 
 def arrow_frames(
@@ -74,14 +88,14 @@ def arrow_frames(
         else:
             batches = iter(reader)
         for batch in batches:
-            yield _from_arrow(batch, columns)
+            yield from_arrow(batch, columns)
 
 
 @contextmanager
 def _arrow_reader(source: TableSource, columns: Sequence[str] | None = None) -> Iterator[Any]:
     """The file format's reader, or the stream format's, which has no random access."""
     # Not mapped: a file cut short under our eyes would stop the process, not fail.
-    with pa.OSFile(source.path) as file:
+    with pa.PythonFile(open_bytes(source.path)) if is_url(source.path) else pa.OSFile(source.path) as file:
         is_file = file.read(6) == b"ARROW1"
         file.seek(0)
         opener = pa.ipc.open_file if is_file else pa.ipc.open_stream
@@ -94,14 +108,15 @@ def _arrow_reader(source: TableSource, columns: Sequence[str] | None = None) -> 
             yield reader
 
 
-def _from_arrow(batch: pa.RecordBatch, columns: list[str]) -> pl.DataFrame:
+def from_arrow(batch: pa.RecordBatch, columns: list[str]) -> pl.DataFrame:
+    """Take a batch as a frame of some of its columns."""
     batch.validate(full=True)  # a damaged file would make the process crash later, not fail
     frame = pl.from_arrow(batch)
     assert isinstance(frame, pl.DataFrame)
     return frame[columns]  # not select, which would read a name like ^x$ as a pattern
 
 
-def _plain_names(schema: pa.Schema) -> tuple[str, ...]:
+def plain_names(schema: pa.Schema) -> tuple[str, ...]:
     """The columns that can be a key or a number: not lists, bytes, intervals; each with a name of its own."""
     return tuple(
         f.name
@@ -116,7 +131,7 @@ def _is_plain(dtype: pa.DataType) -> bool:
     return any(is_kind(dtype) for is_kind in PLAIN_TYPES)
 
 
-def _grouped(sizes: Sequence[int], chunk_bytes: int) -> list[tuple[int, int]]:
+def grouped(sizes: Sequence[int], chunk_bytes: int) -> list[tuple[int, int]]:
     """Neighbouring parts put together until they weigh `chunk_bytes`."""
     ranges, start, weight = [], 0, 0
     for number, size in enumerate(sizes, start=1):

@@ -11,8 +11,9 @@ import pyarrow as pa
 from covary.errors import NoSuchColumn, UnreadableTable, UnusableColumn
 from covary.keychoice import split_key
 from covary.keyrows import SEPARATOR
-from covary.sources import shown, table_at
+from covary.sources import table_at
 from covary.tables import layout_of, plan_chunks, read_chunk, sample_rows
+from covary.tablesource import shown
 
 Frame = Any  # a Polars, pandas or Arrow table, or the path of a file
 KeyName = str | Sequence[str]  # a column, or several: "date,zip" or ["date", "zip"]
@@ -41,7 +42,7 @@ def open_table(frame: Frame, key: KeyName, value: str | None = None) -> OpenTabl
         chunks = plan_chunks(source, layout, SAMPLED_CHUNK_BYTES)
         batches = (batch for chunk in chunks for batch in read_chunk(chunk, layout, wanted))
         sample = sample_rows(source, layout, chunks)[wanted] if len(chunks) > 1 else None
-        return OpenTable(shown(source.name), shown(source.path), layout.columns, named, batches, sample)
+        return OpenTable(shown(source.name), source.place, layout.columns, named, batches, sample)
     rows = as_polars(frame)
     named = _key_columns(key, "the table", rows.columns)
     wanted = _with_value(named, value, "the table", rows.columns)

@@ -37,9 +37,11 @@ TABLES = pl.Schema(
         "path": pl.String(),
         "rows": pl.Int64(),
         "bytes": pl.Int64(),
-        "modified_ns": pl.Int64(),
+        "version": pl.String(),
         "problem": pl.String(),
         "columns": pl.List(COLUMN_NOTE),
+        "member": pl.String(),
+        "source": pl.String(),
     }
 )
 SKETCHES = pl.Schema(
@@ -91,15 +93,29 @@ class ColumnNote:
 
 @dataclass(frozen=True, slots=True)
 class TableRecord:
-    """What the index remembers of a table; `problem` says why it was skipped, if it was."""
+    """What the index remembers of a table.
+
+    Attributes:
+        name: of its own in the collection.
+        path: where it is, an absolute path or a URL.
+        rows: how many were read.
+        bytes: its size, compressed if it is.
+        version: changes when the table does.
+        problem: why it was skipped, if it was.
+        columns: what was decided about each.
+        member: which table of a zip or a database.
+        source: what the person named when it was found.
+    """
 
     name: str
     path: str
     rows: int = 0
     bytes: int = 0
-    modified_ns: int = 0
+    version: str = ""
     problem: str | None = None
     columns: tuple[ColumnNote, ...] = ()
+    member: str | None = None
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

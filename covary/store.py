@@ -31,7 +31,7 @@ from covary.errors import CannotWrite, CovaryError, DamagedIndex, NotAnIndex, Un
 from covary.segmentfiles import ARRAYS, FRAMES, StoredFile, StoredSegment
 from covary.sketches import SketchConfig
 
-FORMAT = 3
+FORMAT = 4
 MANIFEST = "manifest.json"
 SEGMENTS = "segments"
 SCRATCH = ".building-"

@@ -1,7 +1,6 @@
 """Reading: a table -> chunks that tasks can read apart -> frames of bounded size."""
 
 import csv
-import os
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
@@ -16,7 +15,8 @@ from covary.columnar import BATCH_ROWS
 from covary.csvfile import Dialect
 from covary.csvsplit import BLOCK_BYTES
 from covary.errors import NoSuchColumn, UnreadableTable
-from covary.sources import TableSource
+from covary.filesystems import facts_of, without_secrets
+from covary.tablesource import TableSource
 
 CHUNK_BYTES = 64 << 20
 SAMPLE_ROWS = 20_000
@@ -71,7 +71,7 @@ def layout_of(source: TableSource) -> Layout:
     with _reading(source):
         layout = Layout(*LAYOUTS[source.format](source))
     if not layout.columns:
-        raise UnreadableTable(source.path, "it has no columns that can be a key or a number")
+        raise UnreadableTable(source.place, "it has no columns that can be a key or a number")
     return layout
 
 
@@ -102,10 +102,10 @@ def _read(chunk: Chunk, layout: Layout, columns: Sequence[str] | None, size: int
     source, part = chunk.source, (chunk.start, chunk.stop)
     with _reading(source):
         # The parts of a table must be of one and the same file; a table in one piece may have changed since.
-        expected = os.stat(source.path).st_mtime_ns if part == WHOLE else source.modified_ns
+        expected = facts_of(source.path).version if part == WHOLE else source.version
         for frame in READERS[source.format](source, part, layout.dialect, wanted, size):
             yield from frame.iter_slices(BATCH_ROWS) if frame.height > BATCH_ROWS else (frame,)
-        if os.stat(source.path).st_mtime_ns != expected:
+        if facts_of(source.path).version != expected:
             raise ValueError("it changed while it was read; try again")
 
 
@@ -115,5 +115,5 @@ def _reading(source: TableSource) -> Iterator[None]:
         yield
     except FAILURES as error:
         text = str(error.strerror if isinstance(error, OSError) and error.strerror else error)
-        reason = text.strip().split("\n")[0][:120] or type(error).__name__
-        raise UnreadableTable(source.path, reason) from error
+        reason = without_secrets(text.strip().split("\n")[0])[:120] or type(error).__name__
+        raise UnreadableTable(source.place, reason) from error

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from covary.columns import ColumnProfile, with_numbers
 from covary.errors import CovaryError, UnreadableTable
+from covary.filesystems import without_secrets
 from covary.frames import merge_all, sketch_batches
 from covary.kernel import finish
 from covary.keyreading import FEWEST_PERIODS
@@ -26,8 +27,8 @@ from covary.roles import Roles, roles_of
 from covary.segment import ColumnNote, TableRecord, build_segment
 from covary.segmentfiles import write_files
 from covary.sketches import ColumnPair, Partial, Sketch, SketchConfig
-from covary.sources import TableSource, shown
 from covary.tables import WHOLE, Chunk, Layout, layout_of, plan_chunks, read_chunk, sample_rows
+from covary.tablesource import TableSource, shown
 from covary.tallies import Tallies
 
 CHUNK_BYTES = 32 << 20
@@ -157,14 +158,23 @@ def _reason(problem: BaseException) -> str:
     if isinstance(problem, UnreadableTable):
         return problem.reason
     text = str(problem).strip().split("\n")[0][:200]
-    return text if isinstance(problem, CovaryError) else f"{type(problem).__name__}: {text}"
+    return without_secrets(text if isinstance(problem, CovaryError) else f"{type(problem).__name__}: {text}")
 
 
 def _record(
     table: TableSource, rows: int = 0, problem: str | None = None, columns: tuple[ColumnNote, ...] = ()
 ) -> TableRecord:
-    name, path = shown(table.name), shown(table.path)
-    return TableRecord(name, path, rows, table.size, table.modified_ns, problem, columns)
+    return TableRecord(
+        shown(table.name),
+        table.place,
+        rows,
+        table.size,
+        table.version,
+        problem,
+        columns,
+        table.member,
+        table.source,
+    )
 
 
 def sketch_group(number: int, tables: Sequence[TableSource], settings: Settings) -> None:

@@ -13,11 +13,11 @@ import pyarrow as pa
 
 from covary import csvsplit
 from covary.csvfile import LINES, Dialect
-from covary.sources import TableSource
+from covary.filesystems import open_bytes
+from covary.tablesource import TableSource
 
-OPENERS: dict[str | None, Callable[[str], Any]] = {
-    None: partial(open, mode="rb", buffering=0),
-    "gzip": gzip.GzipFile,
+UNPACKERS: dict[str, Callable[[IO[bytes]], Any]] = {
+    "gzip": lambda file: gzip.GzipFile(fileobj=file),
     "bzip2": bz2.BZ2File,
     "zstd": partial(pa.input_stream, compression="zstd"),
 }
@@ -27,11 +27,14 @@ OPENERS: dict[str | None, Callable[[str], Any]] = {
 def opened(source: TableSource) -> Iterator[IO[bytes]]:
     """The bytes of a text table, decompressed."""
     with ExitStack() as stack:
+        file = stack.enter_context(open_bytes(source.path))
         if source.compression == "zip":
-            archive = stack.enter_context(zipfile.ZipFile(source.path))
+            archive = stack.enter_context(zipfile.ZipFile(file))
             yield stack.enter_context(archive.open(str(source.member)))
+        elif source.compression:
+            yield stack.enter_context(UNPACKERS[source.compression](file))
         else:
-            yield stack.enter_context(OPENERS[source.compression](source.path))
+            yield file
 
 
 def text_ranges(source: TableSource, dialect: Dialect | None, chunk_bytes: int) -> list[tuple[int, int]]:

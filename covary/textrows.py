@@ -10,7 +10,7 @@ import polars as pl
 
 from covary.csvfile import LINES, QUOTING, SAMPLE_BYTES, Dialect, sniff, utf16_byte_order
 from covary.errors import UnreadableTable
-from covary.sources import TableSource
+from covary.tablesource import TableSource
 from covary.textfile import opened, text_blocks
 
 
@@ -25,9 +25,9 @@ def csv_layout(source: TableSource) -> tuple[tuple[str, ...], Dialect | None]:
                 break
             sample += more
     if not sample:
-        raise UnreadableTable(source.path, "the file is empty")
+        raise UnreadableTable(source.place, "the file is empty")
     if sample.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
-        raise UnreadableTable(source.path, "it is written in UTF-32; save it as UTF-8")
+        raise UnreadableTable(source.place, "it is written in UTF-32; save it as UTF-8")
     dialect = sniff(sample)
     return dialect.columns, dialect
 
@@ -86,13 +86,13 @@ def json_layout(source: TableSource) -> tuple[tuple[str, ...], Dialect | None]:
             file.seek(source.size - 4 * SAMPLE_BYTES)
             sample = sample.rpartition(b"\n")[0] + b"\n" + file.read().partition(b"\n")[2]
     if utf16_byte_order(sample):
-        raise UnreadableTable(source.path, "JSON Lines in UTF-16; convert it to UTF-8")
+        raise UnreadableTable(source.place, "JSON Lines in UTF-16; convert it to UTF-8")
     nested: dict[str, bool] = {}
     for row in _json_objects(sample):
         for name, value in row.items():
             nested[name] = nested.get(name, False) or isinstance(value, dict | list)
     if not nested:
-        raise UnreadableTable(source.path, "no JSON object on any of its first lines")
+        raise UnreadableTable(source.place, "no JSON object on any of its first lines")
     return tuple(name for name, is_nested in nested.items() if not is_nested), None
 
 

@@ -31,6 +31,23 @@ def spark():
     session.stop()
 
 
+@pytest.fixture(scope="session")
+def s3_server():
+    """Serve a real S3 API on loopback for the whole run, with credentials in the environment."""
+    from moto.server import ThreadedMotoServer  # noqa: PLC0415  (takes a second)
+
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
+        environment.setenv("AWS_ACCESS_KEY_ID", "testing")
+        environment.setenv("AWS_SECRET_ACCESS_KEY", "very-secret")
+        environment.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        yield
+    server.stop()
+
+
 @dataclass(frozen=True)
 class Lake:
     """A folder of tables in several formats, and the correlation with `query` that each was made with."""

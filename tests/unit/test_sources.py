@@ -32,7 +32,7 @@ def test_what_is_hidden_or_no_table_is_passed_by_in_silence(tmp_path):
     for name in (".hidden.csv", "_SUCCESS", ".git/x.csv", "_delta_log/0.json", "README.md", "a.py", "b.png"):
         write(tmp_path / name)
     write(tmp_path / "notes.txt", b"Some notes.\nNothing tabular at all.\n\nReally.\n")
-    assert find_tables([tmp_path]) == ([], [])
+    assert find_tables([tmp_path]) == ([], [], [])
 
 
 def test_a_txt_file_counts_if_it_is_delimited(tmp_path):
@@ -56,7 +56,7 @@ def test_a_txt_file_counts_if_it_is_delimited(tmp_path):
 def test_what_cannot_be_read_is_skipped_with_a_reason(tmp_path, name, data, reason):
     path = write(tmp_path / name, data)
     write(tmp_path / "good.csv")
-    tables, skipped = find_tables([tmp_path])
+    tables, skipped, _ = find_tables([tmp_path])
     assert [table.name for table in tables] == ["good"]
     assert [skip.path for skip in skipped] == [str(path)]
     assert reason in skipped[0].reason
@@ -129,7 +129,8 @@ def test_a_table_is_described_in_full(tmp_path):
     path = write(tmp_path / "a.csv")
     table = table_at(path)
     assert (table.path, table.size, table.member) == (str(path), len(CSV), None)
-    assert table.modified_ns == path.stat().st_mtime_ns
+    assert table.version == f"{len(CSV)} {path.stat().st_mtime_ns}"
+    assert find_tables([tmp_path])[0][0].source == str(tmp_path)
 
 
 def test_a_zip_gives_its_tables(tmp_path):
@@ -138,7 +139,7 @@ def test_a_zip_gives_its_tables(tmp_path):
             archive.writestr(member, b"" if member == "empty.csv" else CSV)
     with zipfile.ZipFile(tmp_path / "single.csv.zip", "w") as archive:
         archive.writestr("whatever.csv", CSV)
-    tables, skipped = find_tables([tmp_path])
+    tables, skipped, _ = find_tables([tmp_path])
     assert [Path(each.path).name for each in skipped] == ["p.parquet", "w.xlsx"]
     assert [(t.name, t.member) for t in tables] == [
         ("many/a", "a.tsv"),
@@ -195,7 +196,7 @@ def test_an_index_among_the_tables_is_not_taken_for_tables(tmp_path):
 def test_a_link_to_itself_is_skipped_and_named(tmp_path):
     (tmp_path / "a.csv").write_text("key,x\na,1\n")
     (tmp_path / "loop.csv").symlink_to("loop.csv")
-    tables, skipped = find_tables([tmp_path])
+    tables, skipped, _ = find_tables([tmp_path])
     assert [table.name for table in tables] == ["a"]
     assert [each.path for each in skipped] == [str(tmp_path / "loop.csv")]
 

@@ -56,7 +56,7 @@ def test_reads_each_table_of_a_zip(tmp_path):
     with zipfile.ZipFile(tmp_path / "t.zip", "w") as archive:
         archive.writestr("a.csv", TEXT)
         archive.writestr("b.jsonl", b'{"x": 1}\n')
-    found, _ = find_tables([tmp_path])
+    found, *_ = find_tables([tmp_path])
     assert read_whole(found[0]).equals(FRAME)
     assert read_whole(found[1]).rows() == [("1",)]
 
@@ -72,7 +72,7 @@ def test_members_of_a_zip_that_cannot_be_read_are_tables_with_a_problem(tmp_path
     content[directory + 8] |= 1  # the bit that says encrypted, in the directory and at the member itself
     content[6] |= 1
     file.write_bytes(content)
-    found, _ = find_tables([file])
+    found, *_ = find_tables([file])
     assert [table.member for table in found] == ["empty.csv", "good.csv", "locked.csv"]
     empty, good, locked = found
     assert layout_of(good).columns == ("zip", "x")

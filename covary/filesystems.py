@@ -1,0 +1,123 @@
+"""Files by path or URL: their bytes, their size, and what tells that they changed; secrets stay out of sight.
+
+A path is this machine's. A URL is fsspec's: s3://, gs://, abfs://, https://, hdfs://, sftp:// and many more,
+each by the package made for it, with credentials from where that package looks for them.
+"""
+
+import os
+import re
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import IO, Any
+from urllib.parse import urlsplit
+
+import fsspec
+
+from covary.errors import MissingPart, UnreadableTable
+
+URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_SECRET_NAMES = (
+    r"[\w.-]*(?:sig|signature|token|secret|passw(?:or)?d|pwd|credential|apikey|api_key|accesskey)[\w.-]*"
+)
+_SECRET_PARAMETER = re.compile(rf"(?i)([?&;])({_SECRET_NAMES})=[^&;#\s'\"]*")
+_PASSWORD = re.compile(r"(?<=://)([^/?#@\s:]*):[^/?#\s]*@")
+PACKAGES = {
+    "s3": "covary[s3]",
+    "s3a": "covary[s3]",
+    "gs": "gcsfs",
+    "gcs": "gcsfs",
+    "abfs": "adlfs",
+    "az": "adlfs",
+}
+# What an object store says of an object that changes with its content, the surest first.
+VERSION_MARKS = (
+    "ETag",
+    "etag",
+    "md5Hash",
+    "content_md5",
+    "mtime",
+    "LastModified",
+    "last_modified",
+    "updated",
+)
+
+
+class NotAFile(OSError):
+    """A pipe, a device or a folder where a file was expected."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileFacts:
+    """What can be told of a file without reading it; `version` changes when its content does."""
+
+    size: int
+    version: str
+
+
+def is_url(source: str) -> bool:
+    """Whether a source is named by a URL that is not of this machine's files."""
+    return URL.match(source) is not None and not source.startswith("file://")
+
+
+def without_secrets(text: str) -> str:
+    """Return a URL, or a sentence that holds some, as it may be shown: no password, no signature."""
+    return _SECRET_PARAMETER.sub(r"\1\2=…", _PASSWORD.sub(r"\1@", text))
+
+
+def file_system(url: str) -> tuple[Any, str]:
+    """Return the file system that a URL is of, and the path in it."""
+    scheme = urlsplit(url).scheme
+    try:
+        return fsspec.core.url_to_fs(url)  # type: ignore[no-any-return]
+    except ImportError as problem:
+        package = PACKAGES.get(scheme)
+        advice = f"pip install '{package}'" if package else str(problem)
+        raise MissingPart(f"reading {scheme}:// needs a package that is not installed: {advice}") from None
+    except ValueError as problem:
+        raise UnreadableTable(without_secrets(url), str(problem)) from None
+
+
+def open_bytes(path: str) -> IO[bytes]:
+    """Open a file for reading from any place in it."""
+    if not is_url(path):
+        return open(path, "rb", buffering=0)
+    files, place = file_system(path)
+    return files.open(place, "rb")  # type: ignore[no-any-return]
+
+
+def facts_of(path: str) -> FileFacts:
+    """Tell a file's size and version as they are now."""
+    if not is_url(path):
+        return _local_facts(os.stat(path))
+    files, place = file_system(path)
+    files.invalidate_cache()
+    return remote_facts(files.info(place))
+
+
+def remote_facts(info: Mapping[str, Any]) -> FileFacts:
+    """Tell a file's size and version from what its file system says of it."""
+    size = int(info.get("size") or 0)
+    marks = (str(info[mark]) for mark in VERSION_MARKS if info.get(mark))
+    mark = next(marks, "")
+    return FileFacts(size, f"{size} {mark}" if mark else "")
+
+
+def look_at(path: str, length: int) -> tuple[FileFacts, bytes]:
+    """Tell a file's size and version, and its first bytes."""
+    if is_url(path):
+        with open_bytes(path) as file:
+            return facts_of(path), file.read(length)
+    # O_NONBLOCK: a named pipe without a writer would otherwise hang the listing.
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    try:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
+            raise NotAFile("not a regular file")
+        return _local_facts(status), os.read(handle, length)
+    finally:
+        os.close(handle)
+
+
+def _local_facts(status: os.stat_result) -> FileFacts:
+    return FileFacts(status.st_size, f"{status.st_size} {status.st_mtime_ns}")

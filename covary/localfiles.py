@@ -1,0 +1,84 @@
+"""This machine's files below a folder, or that match a glob."""
+
+import glob
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from covary.errors import UnreadableTable
+from covary.tablesource import FoundFile, SkippedSource
+
+Found = Iterator[FoundFile | SkippedSource]
+
+
+def local_files(source: str) -> Found:
+    """Every file that a path or a glob names, in a fixed order."""
+    absolute = absolute_path(source)
+    if os.path.isdir(absolute):
+        yield from _walk(absolute, absolute, set())
+    elif os.path.lexists(absolute):
+        yield FoundFile(absolute, os.path.dirname(absolute), explicit=True)
+    elif glob.has_magic(source):
+        yield from _matches(source, absolute)
+    else:
+        raise UnreadableTable(source, "no such file or folder")
+
+
+def absolute_path(source: str) -> str:
+    """Return a path as it is known wherever the command is run."""
+    return os.path.abspath(os.path.expanduser(source.removeprefix("file://")))
+
+
+def os_reason(error: OSError) -> str:
+    """Say in words why a file can't be read."""
+    return (error.strerror or str(error)).lower()
+
+
+def _matches(source: str, pattern: str) -> Found:
+    matches = sorted(glob.glob(pattern, recursive=True))
+    if not matches:
+        raise UnreadableTable(source, "no file matches this pattern")
+    parts = pattern.split(os.sep)
+    fixed = next(number for number, part in enumerate(parts) if glob.has_magic(part))
+    root = os.sep.join(parts[:fixed]) or os.sep
+    seen: set[tuple[int, int]] = set()
+    for match in matches:
+        if _in_an_index(match):
+            continue
+        if not os.path.isdir(match):
+            yield FoundFile(match, root)
+        elif os.path.basename(pattern) != "**":  # which already names every file below
+            yield from _walk(match, root, seen)
+
+
+def _in_an_index(path: str) -> bool:
+    """Whether a path is an index of ours or lies in one: its files are no tables."""
+    folders = (Path(path), *Path(path).parents)
+    return any((each / "manifest.json").is_file() and (each / "segments").is_dir() for each in folders)
+
+
+def _walk(folder: str, root: str, seen: set[tuple[int, int]]) -> Found:
+    try:
+        status = os.stat(folder)
+        with os.scandir(folder) as entries:
+            ordered = sorted(entries, key=lambda entry: entry.name)
+    except OSError as error:
+        yield SkippedSource(folder, os_reason(error))
+        return
+    if (status.st_dev, status.st_ino) in seen:  # a link back to a folder we've been in
+        return
+    seen.add((status.st_dev, status.st_ino))
+    if _in_an_index(folder):
+        return
+    for entry in ordered:
+        if entry.name.startswith((".", "_")):
+            continue
+        try:
+            is_folder = entry.is_dir()
+        except OSError as error:  # a link that leads nowhere but back to itself
+            yield SkippedSource(entry.path, os_reason(error))
+            continue
+        if is_folder:
+            yield from _walk(entry.path, root, seen)
+        else:
+            yield FoundFile(entry.path, root)

@@ -1,0 +1,92 @@
+"""A file to the tables in it: none if it isn't tabular, several only in a zip."""
+
+import os
+import zipfile
+from collections.abc import Sequence
+from dataclasses import replace
+
+from covary.fileformat import (
+    FORMATS,
+    HEAD_BYTES,
+    TEXT_FORMATS,
+    UNREAD_KINDS,
+    NotATable,
+    compression_of,
+    format_of,
+    split_name,
+)
+from covary.filesystems import FileFacts, is_url, look_at, open_bytes
+from covary.localfiles import os_reason
+from covary.tablesource import FoundFile, SkippedSource, TableSource, shown
+
+
+def tables_in(file: FoundFile) -> Sequence[TableSource | SkippedSource]:
+    """The tables of one file."""
+    stem, suffix = split_name(
+        os.path.basename(file.path.partition("?")[0] if is_url(file.path) else file.path)
+    )
+    if suffix in UNREAD_KINDS:
+        raise NotATable(f"{UNREAD_KINDS[suffix]} files aren't read; export it as CSV or Parquet")
+    if not file.explicit and suffix not in FORMATS and suffix != ".zip":
+        return []
+    facts, head = _look(file)
+    compression = compression_of(head)
+    folder = os.path.relpath(os.path.dirname(file.path), file.root).replace(os.sep, "/")
+    name = stem if folder == "." else f"{folder}/{stem}"
+    table = TableSource(name, file.path, "csv", compression, None, facts.size, facts.version)
+    if compression == "zip":
+        return _tables_in_zip(table)
+    kind = format_of(suffix, head, compression, file.explicit)
+    return [replace(table, format=kind)] if kind else []
+
+
+def _look(file: FoundFile) -> tuple[FileFacts, bytes]:
+    try:
+        if file.facts:
+            with open_bytes(file.path) as stream:
+                facts, head = file.facts, stream.read(HEAD_BYTES)
+        else:
+            facts, head = look_at(file.path, HEAD_BYTES)
+    except OSError as error:
+        raise NotATable(os_reason(error)) from None
+    if not head:
+        raise NotATable("the file is empty")
+    return facts, head
+
+
+def _tables_in_zip(archive: TableSource) -> Sequence[TableSource | SkippedSource]:
+    try:
+        with open_bytes(archive.path) as file, zipfile.ZipFile(file) as opened:
+            every = [info for info in opened.infolist() if not _is_hidden(info)]
+    except (zipfile.BadZipFile, OSError, NotImplementedError) as error:
+        raise NotATable(f"a broken zip: {error}") from None
+    members = [info for info in every if FORMATS.get(_suffix(info)) in TEXT_FORMATS]
+    others = [info for info in every if _suffix(info) in UNREAD_KINDS or _suffix(info) in FORMATS]
+    if not members:
+        raise NotATable("a zip without CSV or JSON Lines files that can be read")
+    tables = [
+        replace(
+            archive,
+            name=f"{archive.name}/{os.path.splitext(info.filename)[0]}" if len(members) > 1 else archive.name,
+            format=FORMATS[_suffix(info)],
+            member=info.filename,
+            size=info.compress_size,
+        )
+        for info in members
+    ]
+    unread = [
+        SkippedSource(
+            f"{shown(archive.path)}/{info.filename}", "only CSV and JSON Lines are read in a zip; unpack it"
+        )
+        for info in others
+        if info not in members
+    ]
+    return [*sorted(tables, key=lambda table: str(table.member)), *unread]
+
+
+def _is_hidden(info: zipfile.ZipInfo) -> bool:
+    return any(part.startswith((".", "_")) for part in info.filename.split("/"))
+
+
+def _suffix(info: zipfile.ZipInfo) -> str:
+    return os.path.splitext(info.filename)[1].lower()

@@ -1,0 +1,66 @@
+"""Where a table is: a file, a member of a zip, a table of a lakehouse or a database."""
+
+from dataclasses import dataclass
+
+from covary.filesystems import FileFacts, without_secrets
+
+
+@dataclass(frozen=True, slots=True)
+class TableSource:
+    """One table of a collection: where it is and how it is to be read.
+
+    Attributes:
+        name: of its own in the collection.
+        path: where it is, an absolute path or a URL; it may hold a secret, `place` never does.
+        format: who reads it, as in covary.tables.
+        compression: of a text file.
+        member: which table of a zip or a database.
+        size: about how many bytes have to be read.
+        version: changes when the table does; "" where that can't be told without reading it.
+        source: what the person named when it was found: a file, a folder, a glob, a URL.
+    """
+
+    name: str
+    path: str
+    format: str
+    compression: str | None
+    member: str | None
+    size: int
+    version: str
+    source: str = ""
+
+    @property
+    def place(self) -> str:
+        """The path as it may be stored and shown."""
+        return shown(self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedSource:
+    """What might have been a table or a source of tables, and why it isn't one."""
+
+    path: str
+    reason: str
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFile:
+    """A file that may be a table.
+
+    Attributes:
+        path: absolute, or a URL.
+        root: the folder below which tables are named.
+        explicit: named by the person, so an unknown suffix is no reason to pass it by.
+        facts: if the listing told them.
+    """
+
+    path: str
+    root: str
+    explicit: bool = False
+    facts: FileFacts | None = None
+
+
+def shown(path: str) -> str:
+    """Return a path as it may be stored and shown, whatever bytes its name is made of."""
+    return without_secrets(path.encode("utf-8", "backslashreplace").decode("utf-8"))

@@ -1,0 +1,119 @@
+import gzip
+import io
+import zipfile
+
+import boto3
+import polars as pl
+import pytest
+
+from covary.errors import MissingPart, UnreadableTable
+from covary.filesystems import facts_of, without_secrets
+from covary.sources import find_tables, table_at
+from covary.tables import layout_of, plan_chunks, read_chunk
+
+FRAME = pl.DataFrame({"key": [f"k{n}" for n in range(200)], "x": range(200)})
+
+
+def packed(write):
+    sink = io.BytesIO()
+    write(sink)
+    return sink.getvalue()
+
+
+def zipped(members):
+    sink = io.BytesIO()
+    with zipfile.ZipFile(sink, "w") as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    return sink.getvalue()
+
+
+CSV = FRAME.write_csv().encode()
+OBJECTS = {
+    "lake/a.csv": CSV,
+    "lake/2013/b.csv.gz": gzip.compress(CSV),
+    "lake/2013/c.parquet": packed(FRAME.write_parquet),
+    "lake/2013/d.arrow": packed(FRAME.write_ipc),
+    "lake/e.jsonl": packed(FRAME.write_ndjson),
+    "lake/f.zip": zipped({"f.csv": CSV}),
+    "lake/empty.csv": b"",
+    "lake/notes.md": b"no table",
+    "lake/_hidden/g.csv": CSV,
+}
+
+
+@pytest.fixture
+def s3(s3_server):
+    """A bucket of tables."""
+    client = boto3.client("s3")
+    client.create_bucket(Bucket="tables")
+    for key, body in OBJECTS.items():
+        client.put_object(Bucket="tables", Key=key, Body=body)
+    return client
+
+
+def test_a_bucket_is_listed_like_a_folder(s3):
+    tables, skipped, unlisted = find_tables(["s3://tables/lake"])
+    names = [table.name for table in tables]
+    assert sorted(names) == ["2013/b", "2013/c", "2013/d", "a", "e", "f"]
+    assert [(each.path, each.reason) for each in skipped] == [
+        ("s3://tables/lake/empty.csv", "the file is empty")
+    ]
+    assert unlisted == []
+
+
+def test_every_format_is_read_through_the_api(s3):
+    for table in find_tables(["s3://tables/lake"]).tables:
+        layout = layout_of(table)
+        frames = [
+            frame
+            for chunk in plan_chunks(table, layout, chunk_bytes=500)
+            for frame in read_chunk(chunk, layout)
+        ]
+        assert pl.concat(frames)["x"].cast(pl.Int64).to_list() == FRAME["x"].to_list(), table.name
+
+
+def test_a_glob_and_a_single_object(s3):
+    assert [t.name for t in find_tables(["s3://tables/lake/2013/*.parquet"]).tables] == ["c"]
+    assert [t.name for t in find_tables(["s3://tables/lake/a.csv"]).tables] == ["a"]
+    assert table_at("s3://tables/lake/a.csv").size == len(CSV)
+
+
+def test_an_object_has_another_version_when_its_content_changes(s3):
+    before = facts_of("s3://tables/lake/a.csv")
+    s3.put_object(Bucket="tables", Key="lake/a.csv", Body=CSV)
+    assert facts_of("s3://tables/lake/a.csv") == before
+    s3.put_object(Bucket="tables", Key="lake/a.csv", Body=CSV.replace(b"k7", b"q7"))
+    assert facts_of("s3://tables/lake/a.csv").size == before.size
+    assert facts_of("s3://tables/lake/a.csv").version != before.version
+
+
+@pytest.mark.parametrize("url", ["s3://nowhere/lake", "s3://tables/no/such", "s3://tables/no*"])
+def test_what_is_not_there_is_named(s3, url):
+    with pytest.raises(UnreadableTable, match=r"s3://"):
+        find_tables([url])
+    tables, _, unlisted = find_tables([url, "s3://tables/lake/a.csv"])
+    assert [table.name for table in tables] == ["a"]
+    assert [each.path for each in unlisted] == [url]
+
+
+def test_a_scheme_without_its_package_names_it(monkeypatch):
+    with pytest.raises(MissingPart, match="pip install 'gcsfs'"):
+        find_tables(["gs://bucket/x.csv"])
+    with pytest.raises(UnreadableTable, match="nothing://x"):
+        find_tables(["nothing://x"])
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("postgresql://me:pass@word@host/db", "postgresql://me@host/db"),
+        ("https://u:p@x.org/a.csv?X-Amz-Signature=abc&b=1", "https://u@x.org/a.csv?X-Amz-Signature=…&b=1"),
+        ("can't open https://x.org/a?sig=q%2F now", "can't open https://x.org/a?sig=… now"),
+        ("mysql://h/db?user=me&password=hush", "mysql://h/db?user=me&password=…"),
+        ("s3://bucket/a@b:c.csv", "s3://bucket/a@b:c.csv"),
+        ("/data/a:b@c.csv", "/data/a:b@c.csv"),
+    ],
+)
+def test_secrets_are_left_out_of_what_is_shown(text, shown):
+    assert without_secrets(text) == shown
