@@ -77,7 +77,7 @@ def test_a_truncated_or_missing_file_is_named(index, name):
 
 
 @pytest.mark.parametrize(
-    "content", ["", "{", "[]", "null", "{}", '{"format": 3}', '{"format": 3, "config": 3}']
+    "content", ["", "{", "[]", "null", "{}", '{"format": 4}', '{"format": 4, "config": 3}']
 )
 def test_a_damaged_manifest_is_named(index, content):
     (index / "manifest.json").write_text(content)
