@@ -11,11 +11,13 @@ import numpy as np
 import covary
 from benchmarks.lake import LARGEST, SMALLEST
 from benchmarks.queries import HASH_OF_ORDER
-from covary.segment import TableRecord, build_segment
+from covary.commits import building, commit
+from covary.records import TableRecord
+from covary.segment import build_segment
 from covary.segmentfiles import write_segment
 from covary.settings import Settings
 from covary.sketches import ColumnPair, Counts, Sketch, SketchConfig
-from covary.store import Manifest, building, commit
+from covary.store import Manifest
 from experiments.indexes import bytes_of
 
 COUNTS = (1_000, 10_000, 100_000, 1_000_000)
@@ -63,13 +65,13 @@ def grow(count: int, folder: Path) -> Grown:
         np.random.default_rng(2).choice(count, min(count, QUERIES + WARM_UP), replace=False).tolist()
     )
     columns = synthetic_columns(count)
-    with building(folder) as scratch:
+    with building(folder) as draft:
         while batch := list(islice(columns, PER_SEGMENT)):
             entries += sum(sketch.size for sketch in batch)
             tables = [(TableRecord(sketch.pair.table, ""), [sketch]) for sketch in batch]
-            stored.append(write_segment(build_segment(tables), scratch / f"{len(stored):06}"))
+            stored.append(write_segment(build_segment(tables), draft.folder))
             asking += [sketch for sketch in batch if int(sketch.pair.table[1:]) in chosen]
-        commit(folder, Manifest(SketchConfig(SIZE), tuple(stored)), scratch)
+        commit(draft, Manifest(SketchConfig(SIZE), tuple(stored)))
     built = time.perf_counter() - started
     weight = bytes_of(folder)
     times, joinable = _ask(covary.Index.open(folder, check=False), asking)

@@ -16,7 +16,7 @@ from covary.joinwords import column_of, how_it_joins
 from covary.keysets import KeySets, SetEstimate
 from covary.measures import MEASURES
 from covary.ranking import BASELINES
-from covary.segment import TableRecord
+from covary.records import TableRecord
 from covary.wording import chance_of, count_of, duration, lines_of, printable, signed, table_of
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from covary.aggregate import Floats
-from covary.segment import Places, starts_of
+from covary.segment import Places
 from covary.segmentfiles import Segment
 
 
@@ -29,34 +29,20 @@ class Blocks(NamedTuple):
 
 
 def blocks_of(segment: Segment) -> Blocks:
-    """Find where the arrays of a segment hold what belongs to each key, block, key set and sketch."""
+    """Take the arrays of a segment that a query walks."""
     arrays = segment.arrays
-    block = segment.key_sets["block"].to_numpy()
-    sizes = segment.key_sets["size"].to_numpy().astype(np.int64)
-    key_set = segment.sketches["key_set"].to_numpy()
-    widths = np.bincount(key_set, minlength=sizes.size)
-    sketch_starts = starts_of(widths)
-    sets = np.argsort(block, kind="stable")
-    column = np.arange(key_set.size) - sketch_starts[key_set]
     return Blocks(
         arrays["keys.hash"],
         arrays["starts.start"],
         arrays["postings.block"],
         arrays["postings.entry"],
         int(np.diff(arrays["blocks.start"]).max(initial=0)),
-        starts_of(np.bincount(block, minlength=arrays["blocks.start"].size - 1)),
-        sets,
-        sizes,
-        _starts_in_order(sizes, sets),
+        arrays["blocks.set"],
+        arrays["key_sets.order"],
+        arrays["key_sets.size"],
+        arrays["key_sets.member_start"],
         arrays["members.entry"],
-        sketch_starts,
-        _starts_in_order(sizes * widths, sets)[key_set] + column * sizes[key_set],
+        arrays["columns.start"],
+        arrays["sketches.value_start"],
         arrays["values.value"],
     )
-
-
-def _starts_in_order(lengths: Places, order: Places) -> Places:
-    """Return where each item starts when they lie in an order of their own."""
-    starts = np.empty(lengths.size, dtype=np.int64)
-    starts[order] = starts_of(lengths[order])[:-1]
-    return starts

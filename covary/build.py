@@ -1,165 +1,241 @@
-"""Sources to an index: plan, sketch on Spark, fold, commit."""
+"""Sources to an index: find what changed, plan, sketch on Spark, merge, commit."""
 
+import glob
 import os
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
-from threading import Event, Thread
-from typing import TYPE_CHECKING
+from threading import Thread
+from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
-from covary.errors import CannotWrite, NoSuchColumn, NoTables
+from covary.buildsettings import AskedSettings
+from covary.changes import Changes, compare, known_tables, names_by_source
+from covary.commits import Draft, building, commit
+from covary.errors import CannotWrite, CovaryError, DamagedIndex, NoSuchColumn, NoTables
+from covary.filesystems import is_url
+from covary.history import Change
 from covary.index import compile_ahead
+from covary.integrity import require_sound
 from covary.keychoice import split_key
 from covary.keyrows import SEPARATOR
-from covary.keys import normaliser_of
+from covary.maintenance import in_few_segments, without_tables, written
+from covary.merging import all_of, merged
 from covary.opentable import KeyName
 from covary.query import Index
-from covary.segment import TableRecord, build_segment, fold_segments
-from covary.segmentfiles import Segment, open_segment, stored_segment, write_files
-from covary.sketches import DEFAULT_SIZE, SketchConfig
-from covary.sources import find_tables
+from covary.segment import build_segment
+from covary.segmentfiles import Segment, StoredSegment, open_segment, write_files
+from covary.sources import Listing, find_tables, source_name, with_checksums
 from covary.spark import run_on_spark
 from covary.sparksession import session
-from covary.store import SEGMENTS, Manifest, building, commit
-from covary.tablesource import shown
+from covary.store import Manifest, read_manifest, segment_folder
 from covary.tasks import PARTS, PROGRESS, Settings, plan
+from covary.watching import OnProgress, watching
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-ENTRIES_PER_SEGMENT = 1 << 26
-# Each segment costs a query a tenth of a millisecond; folding costs a build a pass over all entries.
-MOST_SEGMENTS = 20
+Source = str | os.PathLike[str]
+LEFT_OUT = "left out"
 
-POLL_SECONDS = 0.2
 
-OnProgress = Callable[["Progress"], None]
+class Refresh(NamedTuple):
+    """What of an index that is there is to be trusted and kept."""
+
+    fresh: bool = False
+    keep_missing: bool = False
+    checksum: bool = False
+    repair: bool = False
+
+
+class Where(NamedTuple):
+    """The Spark to run on: a session, a master to start one on, or a Connect server."""
+
+    spark: "SparkSession | None" = None
+    master: str | None = None
+    remote: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a build is: tables done, tables in all, and the names of those being read."""
+class Update:
+    """An index as a build left it, and what was done to it."""
 
-    done: int
-    total: int
-    reading: tuple[str, ...]
+    index: Index
+    change: Change
 
 
 def build_index(
-    sources: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
-    into: str | os.PathLike[str],
+    sources: Source | Sequence[Source] | None,
+    into: Source,
     spark: "SparkSession | None" = None,
     *,
-    size: int = DEFAULT_SIZE,
-    aggregates: Sequence[str] = ("mean",),
-    keys: Sequence[KeyName] = (),
-    values: Sequence[str] = (),
-    hash: str = "xxhash64",
+    size: int | None = None,
+    aggregates: str | Sequence[str] | None = None,
+    keys: Sequence[KeyName] | None = None,
+    values: Sequence[str] | None = None,
+    hash: str | None = None,
     key_text: str | None = None,
+    fresh: bool = False,
+    keep_missing: bool = False,
+    checksum: bool = False,
+    repair: bool = False,
     master: str | None = None,
     remote: str | None = None,
     on_progress: OnProgress | None = None,
 ) -> Index:
-    """Sketch every ⟨key, number⟩ pair of every table on Spark and write the index.
+    """Make an index, or bring one up to date: only tables that are new or changed are read, on Spark.
 
-    A table that can't be read is skipped and named in `Index.tables`. An index already there is replaced as
-    the last step; a build that fails leaves it as it was.
+    A table that can't be read is skipped and named in `Index.tables`. The index changes as the last step; a
+    build that fails leaves it as it was.
 
     Args:
-        sources: files, folders (walked recursively) and globs.
+        sources: files, folders (walked recursively), globs and URLs; they are added to those that the index
+            was made from. None: only those.
         into: the folder of the index.
         spark: a session to run on; without one a local session is started, and stopped at the end.
-        size: keys per sketch.
+        size: keys per sketch; None: as the index was made, or 1,024.
         aggregates: how rows of one key become one number; several give several sketches per pair.
         keys: only these columns are keys; "date,zip" or ["date", "zip"] is one key.
         values: only these columns are numbers.
         hash: "xxhash64", or "murmur3" for the paper's 32 bits.
         key_text: "canonical", or "exact" for raw text; None: exact with murmur3, canonical otherwise.
+        fresh: forget what the index holds, and start over.
+        keep_missing: keep tables that are gone from their source.
+        checksum: tell by their content whether files changed, not by size and time.
+        repair: check every file of the index first, and read tables again that were damaged.
         master: the Spark master to start a session on, "local[*]" by default.
         remote: the Spark Connect server to run on.
         on_progress: called several times a second while tables are being read.
     """
-    chosen = (aggregates,) if isinstance(aggregates, str) else tuple(dict.fromkeys(aggregates))
-    config = SketchConfig(size, chosen, hash, normaliser_of(key_text, hash))
-    wanted = tuple(key if isinstance(key, str) else SEPARATOR.join(key) for key in keys)
-    given = [sources] if isinstance(sources, str | os.PathLike) else list(sources)
-    tables, skipped, unlisted = find_tables(given)
-    skipped += unlisted
-    if not tables:
-        reasons = "".join(f"; {each.path}: {each.reason}" for each in skipped[:3])
-        raise NoTables(f"no tables in {', '.join(map(str, given))}{reasons}")
+    named = [sources] if isinstance(sources, str | os.PathLike) else list(sources or ())
+    asked = AskedSettings(size, aggregates, keys, values, hash, key_text)
+    refresh = Refresh(fresh, keep_missing, checksum, repair)
+    return update_index(named, into, asked, refresh, Where(spark, master, remote), on_progress).index
+
+
+def update_index(
+    named: Sequence[Source],
+    into: Source,
+    asked: AskedSettings,
+    refresh: Refresh,
+    where: Where,
+    on_progress: OnProgress | None = None,
+) -> Update:
+    """Do what `build_index` does, and tell what that was."""
+    started = time.time()
     folder = Path(into).absolute()
-    with building(folder) as scratch:
-        settings = Settings(config, wanted, tuple(values), str(scratch))
-        for name in (PARTS, PROGRESS):
-            (scratch / name).mkdir()
-        todo = plan(tables, settings)
-        with _watching(scratch / PROGRESS, len(tables) - len(todo.settled), on_progress):
-            if todo.groups or todo.large:
-                compiling = Thread(target=compile_ahead, daemon=True)
-                with session(spark, master, remote) as running:
-                    compiling.start()  # this process has nothing else to do while Spark works
-                    run_on_spark(todo, settings, running)
-                compiling.join()
-        left_out = [
-            *todo.settled,
-            *(TableRecord(shown(s.path), shown(s.path), problem=s.reason, source=s.source) for s in skipped),
-        ]
-        commit(folder, _gather(folder, todo.segments, left_out, settings), scratch)
-    return Index.open(folder, check=False)
+    with building(folder) as draft:
+        current = None if refresh.fresh or draft.before is None else read_manifest(folder)
+        settings = asked.of(current, folder) if current else asked.of_a_new_index()
+        places = _places(named, settings, folder)
+        held = _held_segments(settings, draft, check=refresh.repair)
+        known = known_tables((segment, stored.removed) for stored, segment in held)
+        listing = _listing(places, named, settings, names_by_source(known))
+        if refresh.checksum:
+            listing = with_checksums(listing)
+        changes = compare(listing, known, keep_missing=refresh.keep_missing)
+        tasks = Settings(settings.config, settings.keys, settings.values, str(draft.folder))
+        new = _read(changes, tasks, where, on_progress)
+        if current is None:
+            _refuse_emptiness(new, tasks)
+        segments = without_tables([stored for stored, _ in held], changes.dead)
+        if new:
+            segments += written(merged(map(all_of, new), settings.config.scheme), draft)
+        segments = in_few_segments(segments, draft, settings.config.scheme)
+        manifest = replace(settings, segments=segments, sources=tuple(places))
+        change = _change(changes, new, manifest, started)
+        if manifest.to_json() != draft.before or len(held) < len(settings.segments):
+            commit(draft, manifest, change)
+    return Update(Index.open(folder, check=False), change)
 
 
-def _gather(
-    folder: Path, names: Sequence[str], left_out: Sequence[TableRecord], settings: Settings
-) -> Manifest:
-    """Make the tasks' segments, in plan order, those of the index; fold them where they are many."""
+def _places(named: Sequence[Source], settings: Manifest, folder: Path) -> dict[str, str]:
+    """Return every source of an index by the name it is remembered by, as it was given now or before."""
+    given = {source_name(os.fspath(source)): os.fspath(source) for source in named}
+    before = {source: source for source in settings.sources if source not in given and not _is_gone(source)}
+    if not (given or before):
+        raise CovaryError(f"name what to index: covary index SOURCE... --into {folder}")
+    return dict(sorted({**before, **given}.items()))
+
+
+def _is_gone(source: str) -> bool:
+    """Whether a file that was named is no longer there, though its folder is: nobody unmounted it."""
+    is_file = not (is_url(source) or glob.has_magic(source))
+    return is_file and not os.path.lexists(source) and os.path.isdir(os.path.dirname(source))
+
+
+def _held_segments(settings: Manifest, draft: Draft, *, check: bool) -> list[tuple[StoredSegment, Segment]]:
+    """Open the segments that are whole; tables of one that is not are read again."""
+    held = []
+    for stored in settings.segments:
+        with suppress(DamagedIndex):
+            require_sound(draft.index, stored, read=check)
+            held.append((stored, open_segment(segment_folder(draft.index, stored))))
+    return held
+
+
+def _listing(
+    places: Mapping[str, str], named: Sequence[Source], settings: Manifest, held: Mapping[str, set[str]]
+) -> Listing:
+    """Find the tables of all sources, without those that were removed by hand and not named again."""
+    listing = find_tables(list(places.values()), held)
+    lifted = {source_name(os.fspath(source)) for source in named}
+    away = {each for each in settings.excluded if each.partition("#")[0] not in lifted}
+    tables = [table for table in listing.tables if not {table.place, f"{table.place}#{table.member}"} & away]
+    if not tables:
+        reasons = "".join(f"; {each.path}: {each.reason}" for each in listing.skipped[:3])
+        raise NoTables(f"no tables in {', '.join(map(str, named or places))}{reasons}")
+    return listing._replace(tables=tables)
+
+
+def _read(
+    changes: Changes,
+    settings: Settings,
+    where: Where,
+    on_progress: OnProgress | None,
+) -> list[Segment]:
+    """Read the tables that are new or changed; return the segments that the tasks made of them."""
     scratch = Path(settings.scratch)
+    for name in (PARTS, PROGRESS):
+        (scratch / name).mkdir()
+    todo = plan(changes.read, settings)
+    with watching(scratch / PROGRESS, len(changes.read) - len(todo.settled), on_progress):
+        if todo.groups or todo.large:
+            compiling = Thread(target=compile_ahead, daemon=True)
+            with session(*where) as running:
+                compiling.start()  # this process has nothing else to do while Spark works
+                run_on_spark(todo, settings, running)
+            compiling.join()
+    names = todo.segments
+    left_out = (*todo.settled, *changes.left_out)
     if left_out:
-        write_files(build_segment([(record, []) for record in left_out]), scratch / PARTS / "left out")
-        names = [*names, "left out"]
+        write_files(build_segment([(record, []) for record in left_out]), scratch / PARTS / LEFT_OUT)
+        names = [*names, LEFT_OUT]
     parts = [scratch / PARTS / name for name in names]
-    _require_all(parts, folder)
-    segments = [open_segment(part) for part in parts]
-    _refuse_emptiness(segments, settings)
-    first = _next_number(folder)
-    places = []
-    for number, together in enumerate(_fold_plan([segment.entries for segment in segments])):
-        places.append(scratch / f"{first + number:06}")
-        if len(together) == 1:
-            parts[together[0]].rename(places[-1])
-        else:
-            write_files(fold_segments([segments[one] for one in together]), places[-1])
-    with ThreadPoolExecutor() as checksumming:
-        return Manifest(settings.config, tuple(checksumming.map(stored_segment, places)))
-
-
-def _require_all(parts: Sequence[Path], folder: Path) -> None:
     missing = sum(not part.exists() for part in parts)
     if missing:
         raise CannotWrite(
-            f"{missing} of {len(parts)} parts of the index did not arrive in {folder}; "
+            f"{missing} of {len(parts)} parts of the index did not arrive in {scratch.parent}; "
             f"Spark's workers must share the file system that holds it"
         )
+    return [open_segment(part) for part in parts]
 
 
-def _fold_plan(sizes: Sequence[int]) -> list[list[int]]:
-    """Decide which neighbouring segments to fold, so that no more than a few are left to ask."""
-    if len(sizes) <= MOST_SEGMENTS:
-        return [[place] for place in range(len(sizes))]
-    room = max(ENTRIES_PER_SEGMENT, sum(sizes) // MOST_SEGMENTS)
-    plan: list[list[int]] = []
-    filled = room
-    for place, size in enumerate(sizes):
-        if filled + size > room:
-            plan.append([])
-            filled = 0
-        plan[-1].append(place)
-        filled += size
-    return plan
+def _change(changes: Changes, new: Sequence[Segment], manifest: Manifest, started: float) -> Change:
+    problems = [segment.read_tables(("problem",))["problem"].drop_nulls() for segment in new]
+    return Change.of(
+        "index",
+        manifest,
+        started,
+        added=len(changes.read) - changes.changed,
+        changed=changes.changed,
+        removed=changes.removed,
+        kept=changes.kept,
+        skipped=sum(map(len, problems)),
+    )
 
 
 def _refuse_emptiness(segments: Sequence[Segment], settings: Settings) -> None:
@@ -172,7 +248,7 @@ def _refuse_emptiness(segments: Sequence[Segment], settings: Settings) -> None:
     for name in (*map(str.strip, wanted), *settings.values):
         if columns and name not in columns:
             raise NoSuchColumn(name, f"any of the {tables.height} tables", columns)
-    if any(segment.sketches.height for segment in segments):
+    if any(segment.sketch_count for segment in segments):
         return
     problems = tables.filter(pl.col("problem").is_not_null())
     if problems.height == tables.height:
@@ -182,44 +258,3 @@ def _refuse_emptiness(segments: Sequence[Segment], settings: Settings) -> None:
         f"none of the {tables.height} tables has both a key column and a number column; "
         f"name them with --key and --value"
     )
-
-
-def _next_number(folder: Path) -> int:
-    """Number new segments after those of the index being replaced, which readers may still have open."""
-    there = (folder / SEGMENTS).iterdir() if (folder / SEGMENTS).exists() else ()
-    return 1 + max((int(segment.name) for segment in there if segment.name.isdigit()), default=-1)
-
-
-@contextmanager
-def _watching(logs: Path, total: int, on_progress: OnProgress | None) -> Iterator[None]:
-    """Report from the tasks' logs until the work in the block is done."""
-    if on_progress is None:
-        yield
-        return
-    finished = Event()
-
-    def watch() -> None:
-        while not finished.wait(POLL_SECONDS):
-            on_progress(_progress(logs, total))
-
-    watcher = Thread(target=watch, daemon=True)
-    watcher.start()
-    try:
-        yield
-    finally:
-        finished.set()
-        watcher.join()
-        on_progress(_progress(logs, total))
-
-
-def _progress(logs: Path, total: int) -> Progress:
-    done: set[str] = set()
-    reading: dict[str, None] = {}
-    for log in sorted(logs.iterdir()):
-        for line in log.read_text(encoding="utf-8").splitlines():
-            event, _, table = line.partition("\t")
-            if event == "done":
-                done.add(table)
-            else:
-                reading[table] = None
-    return Progress(len(done), total, tuple(table for table in reading if table not in done))

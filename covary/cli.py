@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from covary import options
+from covary import options, upkeep
 from covary.errors import CovaryError
 from covary.exits import Commands
 
 if TYPE_CHECKING:
     from covary.facts import IndexFacts
+    from covary.history import Change
     from covary.hits import Hits
     from covary.query import Index
 
@@ -66,7 +67,7 @@ def demo(keep: options.Keep = None) -> None:
         folder = keep or Path(scratch)
         data = shown.copied_to(folder, shown.find_data())
         show(shown.before_view(data))
-        _, build_ms = _build([str(data)], folder / shown.INDEX_NAME)
+        _, _, build_ms = _build([str(data)], folder / shown.INDEX_NAME)
         opened = open_index(folder / shown.INDEX_NAME)
         asked = []
         for words, question, top in (
@@ -85,69 +86,80 @@ def demo(keep: options.Keep = None) -> None:
 
 @app.command(rich_help_panel="Build")
 def index(
-    sources: options.Sources,
     into: options.Into,
-    size: options.Size = 1024,
+    sources: options.Sources = None,
+    fresh: options.Fresh = False,
+    keep_missing: options.KeepMissing = False,
+    checksum: options.Checksum = False,
+    repair: options.Repair = False,
+    size: options.IndexSize = None,
     aggregate: options.Aggregates = None,
     key: options.Keys = None,
     value: options.Values = None,
-    hash: options.Hash = "xxhash64",
+    hash: options.IndexHash = None,
     keys: options.KeyText = None,
     master: options.Master = None,
     remote: options.Remote = None,
     strict: options.Strict = False,
     as_json: options.Json = False,
 ) -> None:
-    """Sketch every table of a collection on Spark and write an index.
+    """Sketch the tables of a collection on Spark into an index, or bring an index up to date.
 
     covary index data/ --into my.covary
 
-    covary index 'data/**/*.parquet' prices.csv --into my.covary --aggregate mean --aggregate max
+    covary index s3://bucket/lake 'more/**/*.parquet' --into my.covary
 
-    An index that is already there is replaced as the last step.
+    covary index --into my.covary
+
+    The last one looks again at everything that the index was made from: it reads only tables that are new or
+    changed, and forgets those that are gone. The index changes as the last step, all at once.
     """
-    facts, elapsed_ms = _build(
-        sources,
+    facts, change, elapsed_ms = _build(
+        sources or [],
         into,
         master,
         remote,
-        size=size,
-        aggregates=aggregate or ["mean"],
-        keys=key or [],
-        values=value or [],
-        hash=hash,
-        key_text=keys,
+        settings=(size, aggregate, key, value, hash, keys),
+        refresh=(fresh, keep_missing, checksum, repair),
     )
     from covary.facts import build_view
     from covary.terminal import print_json, show
 
     if as_json:
-        print_json(facts.to_dict() | {"elapsed_ms": elapsed_ms})
+        print_json(facts.to_dict() | {"change": asdict(change), "elapsed_ms": elapsed_ms})
     else:
-        show(build_view(facts, elapsed_ms))
+        show(build_view(facts, change, elapsed_ms))
     if strict and facts.skipped:
         skipped = "1 table was" if len(facts.skipped) == 1 else f"{len(facts.skipped):,} tables were"
         raise CovaryError(f"{skipped} skipped, which --strict forbids; the rest is indexed in {into}")
 
 
 def _build(
-    sources: list[str], into: Path, master: str | None = None, remote: str | None = None, **settings: Any
-) -> "tuple[IndexFacts, float]":
-    """Build an index while showing how far it is; return its facts and the milliseconds it took."""
+    sources: list[str],
+    into: Path,
+    master: str | None = None,
+    remote: str | None = None,
+    *,
+    settings: tuple[Any, ...] = (),
+    refresh: tuple[bool, ...] = (),
+) -> "tuple[IndexFacts, Change, float]":
+    """Build an index while showing how far it is; return its facts, what was done, and the milliseconds."""
     from covary.progress import showing_progress
     from covary.sparkerrors import check_address, naming_spark
 
     started = time.perf_counter()
     with showing_progress() as show:
         # Loaded once the user sees that something happens.
-        from covary.build import build_index
+        from covary.build import Refresh, Where, update_index
+        from covary.buildsettings import AskedSettings
         from covary.facts import describe
 
         check_address(master, remote)
         with naming_spark(master or remote or "local[*]"):
-            build_index(sources, into, master=master, remote=remote, on_progress=show, **settings)
+            where = Where(None, master, remote)
+            update = update_index(sources, into, AskedSettings(*settings), Refresh(*refresh), where, show)
         facts = describe(into)
-    return facts, (time.perf_counter() - started) * 1e3
+    return facts, update.change, (time.perf_counter() - started) * 1e3
 
 
 @app.command(rich_help_panel="Build")
@@ -311,6 +323,12 @@ def estimate(
         print_json(about | asdict(found) | {"keys": asdict(sample.keys), "elapsed_ms": elapsed_ms})
     else:
         show(estimate_view(found, sample.keys, *sides))
+
+
+app.command(rich_help_panel="Keep in order")(upkeep.remove)
+app.command(rich_help_panel="Keep in order")(upkeep.compact)
+app.command(rich_help_panel="Keep in order")(upkeep.history)
+app.command(rich_help_panel="Keep in order")(upkeep.check)
 
 
 if __name__ == "__main__":

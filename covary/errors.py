@@ -12,7 +12,8 @@ CovaryError                 exit code 2
 │   ├── NotAnIndex
 │   ├── UnsupportedFormat
 │   ├── DamagedIndex        a file is missing, truncated or altered
-│   └── CannotWrite         no permission, disk full
+│   ├── CannotWrite         no permission, disk full
+│   └── IndexBusy           another process is writing it
 └── MissingPart             an extra, or Java, is not installed
 """
 
@@ -99,6 +100,10 @@ class DamagedIndex(StoreError):
 
 class CannotWrite(StoreError):
     """The index can't be written: no permission, or no room."""
+
+
+class IndexBusy(StoreError):
+    """An index that another process is writing, or has changed in the meantime."""
 
 
 class MissingPart(CovaryError):

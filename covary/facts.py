@@ -10,10 +10,12 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from covary.changeviews import done
 from covary.errors import TableError
-from covary.segment import ColumnNote, TableRecord
-from covary.segmentfiles import read_segment
-from covary.store import MANIFEST, read_manifest, segment_folder
+from covary.history import Change
+from covary.index import StoredSketches
+from covary.records import TableRecord, records_of
+from covary.store import MANIFEST
 from covary.times import AMBIGUOUS
 from covary.wording import count_of, duration, lines_of, printable, size_of, table_of
 
@@ -39,6 +41,8 @@ class IndexFacts:
     aggregates: tuple[str, ...]
     hash: str
     keys: str
+    sources: tuple[str, ...]
+    segments: int
     sketches: int
     entries: int
     bytes: int
@@ -97,16 +101,13 @@ class IndexFacts:
 
 def describe(path: Path) -> IndexFacts:
     """Gather the facts of an index from its files."""
-    manifest = read_manifest(path)
-    segments = [read_segment(segment_folder(path, stored), stored) for stored in manifest.segments]
+    index = StoredSketches.open(path)
+    manifest, segments = index.manifest, index.segments
     files = [file for stored in manifest.segments for file in stored.files.values()]
-    contents = [_record(row) for segment in segments for row in segment.tables.iter_rows(named=True)]
-    sketched = [
-        segment.tables["name"][table]
-        for segment in segments
-        for table in segment.sketches["table"].unique(maintain_order=True)
-    ]
-    left = Counter(table.name for table in contents if table.problem is None) - Counter(sketched)
+    contents = records_of(index.tables)
+    left = Counter(table.name for table in contents if table.problem is None) - Counter(
+        name for segment in segments for name in segment.sketched_tables()
+    )
     return IndexFacts(
         index=str(path),
         format=manifest.format,
@@ -114,22 +115,14 @@ def describe(path: Path) -> IndexFacts:
         aggregates=manifest.config.aggregates,
         hash=manifest.config.hash,
         keys=manifest.config.normaliser,
-        sketches=sum(segment.sketches.height for segment in segments),
+        sources=manifest.sources,
+        segments=len(segments),
+        sketches=index.sketch_count,
         entries=sum(segment.entries for segment in segments),
         bytes=(path / MANIFEST).stat().st_size + sum(file.size for file in files),
         unsketched=tuple(left.elements()),
         contents=tuple(contents),
     )
-
-
-def _record(row: dict[str, Any]) -> TableRecord:
-    return TableRecord(**row | {"columns": tuple(ColumnNote(**_frozen(column)) for column in row["columns"])})
-
-
-def _frozen(column: dict[str, Any]) -> dict[str, Any]:
-    lists = {name: tuple(each) for name, each in column.items() if isinstance(each, list)}
-    examples = tuple((written, text) for written, text in column["canonical_examples"])
-    return column | lists | {"canonical_examples": examples}
 
 
 def columns_of(table: TableRecord, role: str) -> list[str]:
@@ -147,10 +140,18 @@ def table_named(index: IndexFacts, name: str) -> TableRecord:
     raise TableError(f"{index.index} holds no table {name!r}; {hint}")
 
 
-def build_view(index: IndexFacts, elapsed_ms: float) -> RenderableType:
+def build_view(index: IndexFacts, change: Change, elapsed_ms: float) -> RenderableType:
     """Report a build: what was indexed, what was not and why, and what to do next."""
-    indexed = f"Indexed {_tables(index)} into {index.index} in {duration(elapsed_ms)}: {_sketches(index)}."
-    lines = [indexed, *_left_out(index)]
+    if change.kept or change.removed or change.changed:
+        lines = [
+            f"{done(change)} This took {duration(elapsed_ms)}.",
+            f"{index.index} now holds {_tables(index)} {_sketches(index)}.",
+        ]
+    else:
+        lines = [
+            f"Indexed {_tables(index)} into {index.index} in {duration(elapsed_ms)}: {_sketches(index)}."
+        ]
+    lines += _left_out(index)
     if index.sketches:
         lines.append(f"Ask it: covary query TABLE --key COLUMN --value COLUMN --index {index.index}")
     return lines_of(lines)
@@ -162,7 +163,8 @@ def info_view(index: IndexFacts, most: int | None = TABLES_SHOWN) -> RenderableT
     head = [
         f"{index.index}: {_tables(index)} {_sketches(index)}{per_entry}.",
         f"Made with size {index.size:,}, aggregate {', '.join(index.aggregates)}, hash {index.hash}, "
-        f"keys {index.keys}, format {index.format}.",
+        f"keys {index.keys}, format {index.format}; {count_of(index.segments, 'segment')}.",
+        f"Made from {_names(index.sources)}.",
         "",
     ]
     table = table_of("table", "rows>", "keys", "numbers")

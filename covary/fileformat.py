@@ -15,6 +15,7 @@ FORMATS = {
     ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl",
 }  # fmt: skip
 TEXT_FORMATS = {"csv", "jsonl"}
+FILE_FORMATS = {*FORMATS.values()}
 COMPRESSION_SUFFIXES = {".gz", ".bz2", ".zst", ".zip"}
 COMPRESSION_MARKS = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\x28\xb5\x2f\xfd": "zstd", b"PK\x03\x04": "zip"}
 FORMAT_MARKS = {b"PAR1": "parquet", b"ARROW1": "arrow", b"\xff\xff\xff\xff": "arrow"}

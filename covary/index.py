@@ -11,13 +11,15 @@ import numpy.typing as npt
 import polars as pl
 
 from covary.aggregate import Floats
-from covary.blocks import blocks_of
-from covary.errors import NoSuchColumn, TableError
+from covary.blocks import Blocks, blocks_of
+from covary.errors import DamagedIndex, NoSuchColumn, TableError
+from covary.integrity import is_small, require_sound
 from covary.keysets import check_comparable
 from covary.moments import Moments, moments_of
+from covary.records import TABLES, TableRecord
 from covary.scoring import moments_of_all, score_all
-from covary.segment import TableRecord, build_segment, stored_hashes
-from covary.segmentfiles import Segment, open_segment, read_segment
+from covary.segment import Places, build_segment, identities, stored_hashes
+from covary.segmentfiles import COUNTED, NAMED, Segment, open_segment
 from covary.sketches import ColumnPair, Counts, Sketch, SketchConfig
 from covary.store import Manifest, read_manifest, segment_folder
 
@@ -52,36 +54,66 @@ class Candidates:
         return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in cls.__slots__))
 
 
-COLUMN = ("key", "value", "granularity", "aggregate")
-
-
 class OpenSegment:
-    """A segment ready to answer."""
+    """A segment ready to answer, without the tables that were removed from it."""
 
-    def __init__(self, segment: Segment, config: SketchConfig) -> None:
+    def __init__(self, segment: Segment, config: SketchConfig, removed: Sequence[int] = ()) -> None:
         self.config = config
-        self.tables = segment.tables
-        self.sketches = segment.sketches
-        self._key_sets = segment.key_sets
-        self._dictionary_starts = segment.arrays["blocks.start"]
-        self._dictionary = segment.arrays["dictionary.place"]
-        complete, reach = segment.key_sets["complete"].to_numpy(), segment.key_sets["reach"].to_numpy()
-        key_set = segment.sketches["key_set"].to_numpy()
-        self.table_of = segment.sketches["table"].to_numpy()
-        self._thresholds = np.where(complete, 1.0, reach)[key_set]
-        self._whole_to = np.where(complete, reach, np.inf)[key_set]  # a cut column is never seen whole
-        self._blocks = blocks_of(segment)
+        self.segment = segment
+        self.sketch_count = segment.sketch_count
+        self._removed = np.array(removed, dtype=np.int64)
+
+    @cached_property
+    def table_count(self) -> int:
+        """How many tables the segment holds, with those that were removed."""
+        return self.segment.places.height
+
+    @cached_property
+    def tables(self) -> pl.DataFrame:
+        """One row per table that is left."""
+        return self.segment.tables[self._left] if self._removed.size else self.segment.tables
+
+    @property
+    def table_of(self) -> npt.NDArray[np.uint32]:
+        """The place of each sketch's table."""
+        return self.segment.arrays["sketches.table"]
+
+    @cached_property
+    def living(self) -> npt.NDArray[np.bool_]:
+        """Which sketches are of tables that are left."""
+        if not self._removed.size:
+            return np.ones(self.sketch_count, dtype=np.bool_)
+        return ~np.isin(self.table_of, self._removed)
+
+    @property
+    def entries(self) -> int:
+        """How many ⟨key, value⟩ entries the sketches hold that are left."""
+        arrays = self.segment.arrays
+        return int(arrays["key_sets.size"][arrays["sketches.key_set"][self.living]].sum())
+
+    def sketched_tables(self) -> list[str]:
+        """Name the tables that are left and have a sketch."""
+        names = self.segment.places["name"]
+        return names.gather(np.unique(self.table_of[self.living])).to_list()
+
+    @cached_property
+    def _left(self) -> Places:
+        return np.setdiff1d(np.arange(self.table_count), self._removed)
+
+    @cached_property
+    def _blocks(self) -> Blocks:
+        return blocks_of(self.segment)
 
     def score(self, query: Sketch, measure: str) -> Candidates:
         """Score every sketch that shares a key with the query, block after block."""
         wanted = stored_hashes(query.key_hashes)
-        joined, sizes, correlations = score_all(wanted, query.values, self._blocks, measure)
+        joined, sizes, correlations = score_all(wanted, query.values, self._blocks, measure, self.living)
         shares = self._sampled_share(query, joined)
         return Candidates(joined, sizes, correlations, sizes / shares, np.zeros_like(joined))
 
     def moments(self, query: Sketch, measure: str, sketches: npt.NDArray[np.int64]) -> Moments:
         """Measure more closely some sketches that share a key with the query, given ascending."""
-        wanted = np.zeros(self.sketches.height, dtype=np.bool_)
+        wanted = np.zeros(self.sketch_count, dtype=np.bool_)
         wanted[sketches] = True
         found, moments = moments_of_all(
             stored_hashes(query.key_hashes), query.values, self._blocks, measure, wanted
@@ -91,33 +123,50 @@ class OpenSegment:
 
     def _sampled_share(self, query: Sketch, joined: npt.NDArray[np.int64]) -> Floats:
         """Return how much of each join its sample is: all of it where a column's every key was looked at."""
-        thresholds = self._thresholds[joined]
+        arrays = self.segment.arrays
+        key_set = arrays["sketches.key_set"][joined]
+        complete, reach = arrays["key_sets.complete"][key_set].astype(bool), arrays["key_sets.reach"][key_set]
+        thresholds = np.where(complete, 1.0, reach)
+        whole_to = np.where(complete, reach, np.inf)  # a cut column is never seen whole
         # Where two keys may share a place in the order, one tied with the last may have been cut.
         within = np.less if self.config.scheme.ties else np.less_equal
-        seen_whole = within(self._whole_to[joined], query.threshold)
+        seen_whole = within(whole_to, query.threshold)
         if query.complete:
             seen_whole |= within(query.reach, thresholds)
         return np.where(seen_whole, 1.0, np.minimum(thresholds, query.threshold))
 
+    def named(self, number: int, fact: str) -> str:
+        """Return the key, value, granularity or aggregate of one sketch."""
+        return str(self.segment.names[int(self.segment.arrays[f"sketches.{fact}"][number])])
+
+    def columns(self, numbers: npt.NDArray[np.int64]) -> pl.DataFrame:
+        """Return the key, value, granularity and aggregate of sketches."""
+        arrays = self.segment.arrays
+        return pl.DataFrame(
+            {name: self.segment.names.gather(arrays[f"sketches.{name}"][numbers]) for name in NAMED}
+        )
+
     def sketch(self, number: int) -> Sketch:
         """Return one sketch as it was built."""
-        blocks = self._blocks
-        row = self.sketches.row(number, named=True)
-        key_set = self._key_sets.row(row["key_set"], named=True)
-        start = blocks.member_starts[row["key_set"]]
-        entries = blocks.members[start : start + key_set["size"]]
-        members = self._dictionary[self._dictionary_starts[key_set["block"]] + entries.astype(np.int64)]
-        start = blocks.value_starts[number]
-        identity = np.dtype(self.config.scheme.identity_type)
-        unsigned = blocks.hashes[members].astype(f"u{identity.itemsize}")
+        arrays, key, value, granularity, aggregate = (
+            self.segment.arrays, *(self.named(number, fact) for fact in NAMED),
+        )  # fmt: skip
+        key_set = arrays["sketches.key_set"][number]
+        size = int(arrays["key_sets.size"][key_set])
+        start = arrays["key_sets.member_start"][key_set]
+        entries = arrays["members.entry"][start : start + size].astype(np.int64)
+        dictionary = arrays["blocks.start"][arrays["key_sets.block"][key_set]]
+        hashes = arrays["keys.hash"][arrays["dictionary.place"][dictionary + entries]]
+        start = arrays["sketches.value_start"][number]
+        table = self.segment.places["name"][int(self.table_of[number])]
         return Sketch(
-            ColumnPair(self.tables["name"][row["table"]], row["key"], row["value"], row["granularity"]),
-            row["aggregate"],
+            ColumnPair(table, key, value, granularity),
+            aggregate,
             self.config,
-            unsigned.view(identity),
-            blocks.values[start : start + key_set["size"]],
-            Counts(**{name: row[name] for name in Counts.__slots__}),
-            key_set["complete"],
+            identities(hashes, self.config.scheme),
+            arrays["values.value"][start : start + size],
+            Counts(**{name: arrays[f"sketches.{name}"][number].item() for name in COUNTED}),
+            bool(arrays["key_sets.complete"][key_set]),
         )
 
 
@@ -143,18 +192,24 @@ class StoredSketches:
         self.path = path
         self.manifest = manifest
         self.segments = tuple(segments)
-        self._firsts = np.cumsum([0, *(segment.sketches.height for segment in segments)])
+        self._firsts = np.cumsum([0, *(segment.sketch_count for segment in segments)])
 
     @classmethod
-    def open(cls, path: str | Path, *, check: bool = True) -> Self:
-        """Open an index, checking every file against its checksum, unless they were just made."""
+    def open(cls, path: str | Path, *, check: bool | None = None) -> Self:
+        """Open an index as it is now; it answers from that state whatever becomes of it.
+
+        Args:
+            path: the folder.
+            check: whether to hold every file against its checksum; None: if that takes no noticeable time.
+        """
         folder = Path(path)
-        manifest = read_manifest(folder)
-        segments = []
-        for stored in manifest.segments:
-            place = segment_folder(folder, stored)
-            segments.append(read_segment(place, stored) if check else open_segment(place))
-        return cls(folder, manifest, [OpenSegment(segment, manifest.config) for segment in segments])
+        while True:
+            manifest = read_manifest(folder)
+            try:
+                return cls(folder, manifest, _open_segments(folder, manifest, check))
+            except (DamagedIndex, FileNotFoundError):
+                if read_manifest(folder) == manifest:  # no commit came in between
+                    raise
 
     @property
     def config(self) -> SketchConfig:
@@ -164,7 +219,8 @@ class StoredSketches:
     @cached_property
     def tables(self) -> pl.DataFrame:
         """One row per table that was found, with the reason where it was skipped."""
-        return pl.concat([segment.tables for segment in self.segments])
+        parts = [segment.tables for segment in self.segments]
+        return pl.concat(parts) if parts else pl.DataFrame(schema=TABLES)
 
     def __repr__(self) -> str:
         return f"<covary index {str(self.path)!r}: {self.tables.height} tables, {self.sketch_count} sketches>"
@@ -172,7 +228,7 @@ class StoredSketches:
     @property
     def sketch_count(self) -> int:
         """How many sketches the index holds."""
-        return int(self._firsts[-1])
+        return sum(int(segment.living.sum()) for segment in self.segments)
 
     def score(self, query: Sketch, measure: str = "pearson", asked: int = 0) -> Candidates:
         """Score every sketch that shares a key with the query, which may be one of several."""
@@ -216,7 +272,7 @@ class StoredSketches:
 
     def tables_at(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return the number, in the index, of the table that each sketch was made from."""
-        tables = np.cumsum([0, *(segment.tables.height for segment in self.segments)])
+        tables = np.cumsum([0, *(segment.table_count for segment in self.segments)])
         found = np.empty(numbers.size, dtype=np.int64)
         for segment, first, last, before in zip(
             self.segments, self._firsts, self._firsts[1:], tables, strict=False
@@ -232,11 +288,10 @@ class StoredSketches:
         places: list[npt.NDArray[np.intp]] = []
         for number in np.unique(segments).tolist():
             own = np.flatnonzero(segments == number)
-            rows = self.segments[number].sketches[numbers[own] - self._firsts[number]]
-            parts.append(rows.select(COLUMN))
+            parts.append(self.segments[number].columns(numbers[own] - self._firsts[number]))
             places.append(own)
         if not parts:
-            return pl.DataFrame(schema=dict.fromkeys(COLUMN, pl.String))
+            return pl.DataFrame(schema=dict.fromkeys(NAMED, pl.String))
         return pl.concat(parts).select(pl.all().gather(np.argsort(np.concatenate(places))))
 
     def column_names(self, table: str) -> list[str]:
@@ -246,30 +301,41 @@ class StoredSketches:
 
     def made_from(self, path: str | None) -> npt.NDArray[np.int64]:
         """Return the numbers of the sketches that were made from a file."""
-        numbers: list[npt.NDArray[np.int64]] = []
+        return self._numbers_of("path", path) if path else np.empty(0, dtype=np.int64)
+
+    def _numbers_of(self, fact: str, wanted: str) -> npt.NDArray[np.int64]:
+        """Return the numbers of the sketches of the tables with a name or a path."""
+        numbers: list[npt.NDArray[np.int64]] = [np.empty(0, dtype=np.int64)]
         for segment, first in zip(self.segments, self._firsts, strict=False):
-            tables = np.flatnonzero((segment.tables["path"] == path).to_numpy()) if path else np.empty(0)
+            tables = np.flatnonzero((segment.segment.places[fact] == wanted).to_numpy())
             if tables.size:
-                of_table = np.isin(segment.sketches["table"].to_numpy(), tables)
-                numbers.append(first + np.flatnonzero(of_table))
-        return np.concatenate(numbers) if numbers else np.empty(0, dtype=np.int64)
+                numbers.append(first + np.flatnonzero(np.isin(segment.table_of, tables) & segment.living))
+        return np.concatenate(numbers)
 
     def sketch(
         self, table: str, key: str, value: str, aggregate: str | None = None, by: str | None = None
     ) -> Sketch:
         """Return the sketch of one ⟨key, number⟩ pair by name; of times, the finest, or by a granularity."""
         wanted = aggregate or self.config.aggregates[0]
-        for segment, first in zip(self.segments, self._firsts, strict=False):
-            names = segment.tables["name"].gather(segment.sketches["table"])
-            mine = segment.sketches.filter(names == table)
-            places = np.flatnonzero((names == table).to_numpy())
-            for place, row in zip(places, mine.iter_rows(named=True), strict=True):
-                # The finest granularity comes first.
-                if (row["key"], row["value"], row["aggregate"]) == (key, value, wanted) and (
-                    by in (None, row["granularity"])
-                ):
-                    return self.sketch_at(int(first + place))
-            if mine.height:
-                pairs = (f"{k} / {v}" for k, v in zip(mine["key"], mine["value"], strict=True))
-                raise NoSuchColumn(f"{key} / {value}", table, dict.fromkeys(pairs))
-        raise TableError(f"{self.path} holds no table {table!r}; covary info {self.path} lists them")
+        numbers = self._numbers_of("name", table)
+        if not numbers.size:
+            raise TableError(f"{self.path} holds no table {table!r}; covary info {self.path} lists them")
+        columns = self.columns_at(numbers)
+        for number, row in zip(numbers, columns.iter_rows(named=True), strict=True):
+            # The finest granularity comes first.
+            if (row["key"], row["value"], row["aggregate"]) == (key, value, wanted) and (
+                by in (None, row["granularity"])
+            ):
+                return self.sketch_at(int(number))
+        pairs = (f"{k} / {v}" for k, v in zip(columns["key"], columns["value"], strict=True))
+        raise NoSuchColumn(f"{key} / {value}", table, dict.fromkeys(pairs))
+
+
+def _open_segments(folder: Path, manifest: Manifest, check: bool | None) -> list[OpenSegment]:
+    read = is_small(manifest) if check is None else check
+    opened = []
+    for stored in manifest.segments:
+        require_sound(folder, stored, read=read)
+        segment = open_segment(segment_folder(folder, stored))
+        opened.append(OpenSegment(segment, manifest.config, stored.removed))
+    return opened

@@ -46,7 +46,15 @@ Version = Annotated[bool, flag("--version", "Print the version.", callback=_vers
 Table = Annotated[str, _argument("TABLE", "Your table: a file.")]
 LeftTable = Annotated[str, _argument("LEFT", "A table: a file.")]
 RightTable = Annotated[str, _argument("RIGHT", "Another.")]
-Sources = Annotated[list[str], _argument("SOURCE...", "Files, folders (with all below) and globs.")]
+Sources = Annotated[
+    list[str] | None,
+    _argument(
+        "[SOURCE]...",
+        "Files, folders (with all below), globs, and URLs of them: s3://bucket/folder. They are added to "
+        "those that INDEX was made from; none: look at those again.",
+    ),
+]
+Removed = Annotated[list[str], _argument("TABLE...", "Names of tables, globs of names, or sources.")]
 IndexFolder = Annotated[Path, _argument("INDEX", "The index's folder.")]
 
 Into = Annotated[Path, _required("INDEX", "The index's folder.")]
@@ -62,6 +70,29 @@ Json = Annotated[bool, flag("--json", "Print the same facts as JSON.")]
 Strict = Annotated[bool, flag("--strict", "Exit with 2 if a table was skipped.")]
 IncludeOwn = Annotated[bool, flag("--include-own", "Show the columns of TABLE itself too.")]
 
+Fresh = Annotated[bool, flag("--fresh", "Forget what the index holds and start over.")]
+KeepMissing = Annotated[bool, flag("--keep-missing", "Keep tables that are gone from their source.")]
+Checksum = Annotated[
+    bool, flag("--checksum", "Tell by their content whether files changed, not by size and time.")
+]
+Repair = Annotated[
+    bool, flag("--repair", "Check every file of the index first, and read tables again that were damaged.")
+]
+IndexSize = Annotated[
+    int | None,
+    typer.Option(
+        "--size", metavar="N", show_default="1024", help="Keys per sketch; more is surer and larger."
+    ),
+]
+IndexHash = Annotated[
+    str | None,
+    typer.Option(
+        "--hash",
+        metavar="NAME",
+        show_default="xxhash64",
+        help="xxhash64, or murmur3 for the paper's 32 bits.",
+    ),
+]
 Size = Annotated[int, typer.Option(metavar="N", help="Keys per sketch; more is surer and larger.")]
 Hash = Annotated[str, typer.Option(metavar="NAME", help="xxhash64, or murmur3 for the paper's 32 bits.")]
 Aggregate = Annotated[str, typer.Option(metavar="NAME", help=AGGREGATES)]

@@ -19,10 +19,11 @@ from covary.terminal import PIPE_WIDTH, console
 from covary.wording import count_of, printable
 
 if TYPE_CHECKING:
-    from covary.build import OnProgress, Progress
+    from covary.watching import OnProgress, Progress
 
 SECONDS_BETWEEN_LINES = 5.0
 SECONDS_BEFORE_A_BAR = 1.0
+COLUMNS = "{done:,} of {total:,} columns measured"
 AT_WORK = "Working ... (the first time on a machine takes some seconds more)"
 BAR_WIDTH = 20
 ROOM_BESIDE_THE_LINE = 36  # columns of the spinner, the bar and the clock
@@ -41,11 +42,11 @@ def showing_progress() -> "Iterator[OnProgress]":
 
 
 @contextmanager
-def showing_work() -> Iterator[Callable[[int, int], None]]:
-    """Show that a query is at work once it takes longer than a moment; give a function that tells how far."""
+def showing_work(words: str = COLUMNS) -> Iterator[Callable[[int, int], None]]:
+    """Show that a command is at work once it takes more than a moment; give a function that tells how far."""
     screen = console(stderr=True)
     if not screen.is_terminal:
-        yield _columns_now_and_then(time.monotonic)
+        yield _line_now_and_then(words, time.monotonic)
         return
     columns = SpinnerColumn(), BarColumn(BAR_WIDTH), TextColumn("{task.description}")
     bar = Bar(*columns, console=screen, transient=True)
@@ -56,7 +57,7 @@ def showing_work() -> Iterator[Callable[[int, int], None]]:
     after_a_moment.start()
     try:
         yield lambda done, total: bar.update(
-            task, description=_columns_line(done, total), completed=done, total=total
+            task, description=words.format(done=done, total=total), completed=done, total=total
         )
     finally:
         after_a_moment.cancel()
@@ -64,20 +65,16 @@ def showing_work() -> Iterator[Callable[[int, int], None]]:
         bar.stop()
 
 
-def _columns_now_and_then(clock: Callable[[], float]) -> Callable[[int, int], None]:
+def _line_now_and_then(words: str, clock: Callable[[], float]) -> Callable[[int, int], None]:
     last_time = clock()
 
     def show(done: int, total: int) -> None:
         nonlocal last_time
         if clock() - last_time >= SECONDS_BETWEEN_LINES:
             last_time = clock()
-            typer.echo(_columns_line(done, total), err=True)
+            typer.echo(words.format(done=done, total=total), err=True)
 
     return show
-
-
-def _columns_line(done: int, total: int) -> str:
-    return f"{done:,} of {count_of(total, 'column')} measured"
 
 
 @contextmanager

@@ -31,11 +31,12 @@ Scores = tuple[Places, Floats, Floats]
 SCORES = 2  # the first moments: size and correlation
 
 
-def score_all(hashes: npt.NDArray[np.uint64], x: Floats, blocks: Blocks, measure: str) -> Scores:
-    """Return the sketches that share a key with the query, how many each, and the correlation (or NaN)."""
+def score_all(
+    hashes: npt.NDArray[np.uint64], x: Floats, blocks: Blocks, measure: str, wanted: npt.NDArray[np.bool_]
+) -> Scores:
+    """Return which of the wanted sketches share a key with the query, how many each, and r (or NaN)."""
     found = meetings(hashes, blocks)
-    every = np.ones(blocks.value_starts.size, dtype=np.bool_)
-    sketches, facts = _walk(tuple(blocks), tuple(found), np.array(x), every, False, *SWITCHES[measure])
+    sketches, facts = _walk(tuple(blocks), tuple(found), np.array(x), wanted, False, *SWITCHES[measure])
     return sketches, facts[SIZE], facts[CORRELATION]
 
 

@@ -1,9 +1,11 @@
 """A segment on disk: Parquet that describes, Arrow that is mapped into memory and answers where it lies."""
 
+import mmap
 import shutil
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -12,35 +14,78 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
+import pyarrow.ipc
 import xxhash
 
-from covary.errors import DamagedIndex, NotAnIndex
-
+NAMED = ("key", "value", "granularity", "aggregate")  # of a sketch, as places among the segment's names
+COUNTED = ("rows", "null_keys", "null_values", "not_finite", "minimum", "maximum")
 ARRAYS = {
+    "sketches": ("table", *NAMED, "key_set", *COUNTED, "value_start"),
+    "key_sets": ("size", "complete", "reach", "block", "order", "member_start"),
+    "columns": ("start",),
     "members": ("entry",),
     "values": ("value",),
     "dictionary": ("place",),
-    "blocks": ("start",),
+    "blocks": ("start", "set"),
     "keys": ("hash",),
     "postings": ("block", "entry"),
     "starts": ("start",),
 }
-FRAMES = ("tables", "sketches", "key_sets")
+FRAMES = ("tables", "names")
+FILES = frozenset([*(f"{name}.parquet" for name in FRAMES), *(f"{name}.arrow" for name in ARRAYS)])
+ReadFrame = Callable[[str, Sequence[str] | None], pl.DataFrame]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Segment:
-    """The contents of a segment: frames that describe, arrays that answer."""
+    """The contents of a segment: arrays that answer, and frames that describe, read when asked for."""
 
-    tables: pl.DataFrame
-    sketches: pl.DataFrame
-    key_sets: pl.DataFrame
-    arrays: Mapping[str, npt.NDArray[Any]]  # "keys.hash", "values.value", ...
+    def __init__(self, arrays: Mapping[str, npt.NDArray[Any]], read_frame: ReadFrame) -> None:
+        self.arrays = arrays  # "keys.hash", "values.value", ...
+        self._read_frame = read_frame
+
+    @classmethod
+    def in_memory(
+        cls, arrays: Mapping[str, npt.NDArray[Any]], tables: pl.DataFrame, names: pl.DataFrame
+    ) -> "Segment":
+        """Make a segment that is not on disk."""
+        frames = {"tables": tables, "names": names}
+        return cls(arrays, lambda name, columns: frames[name].select(columns or pl.all()))
+
+    @cached_property
+    def tables(self) -> pl.DataFrame:
+        """One row per table."""
+        return self._read_frame("tables", None)
+
+    def read_tables(self, columns: Sequence[str]) -> pl.DataFrame:
+        """Read some facts of the tables."""
+        return self._read_frame("tables", columns)
+
+    @cached_property
+    def places(self) -> pl.DataFrame:
+        """The names of the tables, and where they came from."""
+        return self.read_tables(("name", "path"))
+
+    @cached_property
+    def names(self) -> pl.Series:
+        """Every name of a column, a granularity or an aggregate, once."""
+        return self._read_frame("names", None)["name"]
+
+    @property
+    def sketch_count(self) -> int:
+        """How many sketches the segment holds."""
+        return int(self.arrays["sketches.table"].size)
 
     @property
     def entries(self) -> int:
         """How many ⟨key, value⟩ entries the segment holds."""
         return int(self.arrays["values.value"].size)
+
+    @cached_property
+    def sketches(self) -> pl.DataFrame:
+        """One row per ⟨key, number, aggregate⟩: its table, its names, and what was counted."""
+        names = {name: self.names.gather(self.arrays[f"sketches.{name}"]) for name in NAMED}
+        counted = {name: self.arrays[f"sketches.{name}"] for name in ("table", "key_set", *COUNTED)}
+        return pl.DataFrame({**names, **counted})
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +98,31 @@ class StoredFile:
 
 @dataclass(frozen=True, slots=True)
 class StoredSegment:
-    """What the manifest remembers of a segment."""
+    """What the manifest remembers of a segment.
+
+    Attributes:
+        name: made of its files' checksums, so that the same content has the same name.
+        files: of the segment.
+        removed: places of the tables that are no longer part of the index, ascending.
+    """
 
     name: str
     files: Mapping[str, StoredFile]
+    removed: tuple[int, ...] = ()
 
 
 def write_segment(segment: Segment, folder: Path) -> StoredSegment:
-    """Write a segment's files and measure them."""
-    write_files(segment, folder)
-    return stored_segment(folder)
+    """Write a segment into a folder, under a name made of its content."""
+    draft = folder / uuid.uuid4().hex
+    write_files(segment, draft)
+    stored = stored_segment(draft)
+    try:
+        draft.rename(folder / stored.name)
+    except OSError:
+        if not (folder / stored.name).exists():
+            raise
+        shutil.rmtree(draft)
+    return stored
 
 
 def write_files(segment: Segment, folder: Path) -> None:
@@ -72,9 +132,9 @@ def write_files(segment: Segment, folder: Path) -> None:
     """
     draft = folder.with_name(f"{folder.name}.{uuid.uuid4().hex[:12]}")
     draft.mkdir(parents=True)
-    for name in FRAMES:
+    for name, frame in (("tables", segment.tables), ("names", segment.names.to_frame("name"))):
         packed = BytesIO()  # Polars reports a full disk as an error of its own; Path reports it as what it is
-        getattr(segment, name).write_parquet(packed, compression="zstd")
+        frame.write_parquet(packed, compression="zstd")
         (draft / f"{name}.parquet").write_bytes(packed.getbuffer())
     for name, columns in ARRAYS.items():
         table = pa.table({column: as_arrow(segment.arrays[f"{name}.{column}"]) for column in columns})
@@ -99,29 +159,35 @@ def as_arrow(array: npt.NDArray[Any]) -> pa.Array:
 
 
 def stored_segment(folder: Path) -> StoredSegment:
-    """Measure the files of a segment as they lie on disk."""
-    files = sorted(folder.iterdir())
-    return StoredSegment(
-        folder.name, {file.name: StoredFile(file.stat().st_size, checksum_of(file)) for file in files}
+    """Measure the files of a segment as they lie on disk, and name it by their checksums."""
+    files = {
+        file.name: StoredFile(file.stat().st_size, checksum_of(file)) for file in sorted(folder.iterdir())
+    }
+    name = xxhash.xxh3_128_hexdigest(
+        "".join(f"{name} {file.checksum}\n" for name, file in files.items()).encode()
     )
-
-
-def read_segment(folder: Path, stored: StoredSegment) -> Segment:
-    """Open a segment after checking that no file is missing, truncated or altered."""
-    for name, expected in stored.files.items():
-        _check_file(folder / name, expected)
-    return open_segment(folder)
+    return StoredSegment(name, files)
 
 
 def open_segment(folder: Path) -> Segment:
-    """Open a segment as it lies."""
-    frames = {name: pl.read_parquet(folder / f"{name}.parquet") for name in FRAMES}
+    """Open a segment as it lies; it can be read even after its files were removed."""
+    frames = {name: _mapped(folder / f"{name}.parquet") for name in FRAMES}
     arrays = {
         f"{name}.{column}": array
         for name in ARRAYS
         for column, array in _map_arrays(folder / f"{name}.arrow").items()
     }
-    return Segment(**frames, arrays=arrays)
+    return Segment(
+        arrays,
+        lambda name, columns: pl.read_parquet(
+            bytes(frames[name]), columns=list(columns) if columns else None
+        ),
+    )
+
+
+def _mapped(file: Path) -> mmap.mmap:
+    with file.open("rb") as stream:
+        return mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
 
 
 def _map_arrays(file: Path) -> dict[str, npt.NDArray[Any]]:
@@ -137,22 +203,6 @@ def _as_numpy(column: pa.ChunkedArray) -> npt.NDArray[Any]:
     chunk = column.chunk(0)  # a file of ours holds one batch
     start = chunk.offset * np.dtype(kind).itemsize
     return np.frombuffer(chunk.buffers()[1], dtype=kind, count=len(chunk), offset=start)
-
-
-def _check_file(file: Path, expected: StoredFile) -> None:
-    advice = "rebuild the index with covary index"
-    try:
-        size = file.stat().st_size
-        if size != expected.size:
-            raise DamagedIndex(f"{file} is damaged: {size:,} bytes instead of {expected.size:,}; {advice}")
-        if checksum_of(file) != expected.checksum:
-            raise DamagedIndex(f"{file} is damaged: its checksum does not match the manifest's; {advice}")
-    except FileNotFoundError:
-        raise DamagedIndex(f"{file} is missing; {advice}") from None
-    except PermissionError:
-        raise NotAnIndex(f"no permission to read {file}") from None
-    except OSError as problem:
-        raise DamagedIndex(f"{file} is damaged: {problem.strerror or problem}; {advice}") from None
 
 
 def checksum_of(file: Path) -> str:

@@ -2,14 +2,17 @@
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
 
+import xxhash
+
 from covary.errors import UnreadableTable
-from covary.fileformat import NotATable
-from covary.filesystems import is_url
+from covary.fileformat import FILE_FORMATS, NotATable
+from covary.filesystems import is_url, open_bytes
 from covary.localfiles import absolute_path, local_files
 from covary.remotefiles import remote_files
 from covary.tablefiles import tables_in
@@ -26,8 +29,15 @@ class Listing(NamedTuple):
     unlisted: list[SkippedSource]
 
 
-def find_tables(sources: Sequence[str | os.PathLike[str]]) -> Listing:
-    """Every table of the given sources, in a fixed order; an error if none of them can be looked into."""
+def find_tables(
+    sources: Sequence[str | os.PathLike[str]], held: Mapping[str, Collection[str]] | None = None
+) -> Listing:
+    """Every table of the given sources, in a fixed order; an error if none of them can be looked into.
+
+    Args:
+        sources: files, folders, globs and URLs.
+        held: by source, names that tables keep which were found in it before, if it can't be looked into now.
+    """
     tables: dict[tuple[str, str | None], tuple[TableSource, str]] = {}
     skipped: dict[str, SkippedSource] = {}
     unlisted: list[SkippedSource] = []
@@ -48,12 +58,33 @@ def find_tables(sources: Sequence[str | os.PathLike[str]]) -> Listing:
                 tables.setdefault((table.path, table.member), (table, root))
     if unlisted and len(unlisted) == len(sources):
         raise UnreadableTable(unlisted[0].path, unlisted[0].reason)
-    return Listing(_with_unique_names(list(tables.values())), list(skipped.values()), unlisted)
+    taken = [name for each in unlisted for name in (held or {}).get(each.path, ())]
+    skips = [replace(each, path=shown(each.path)) for each in skipped.values()]
+    return Listing(_with_unique_names(list(tables.values()), taken), skips, unlisted)
 
 
 def source_name(source: str) -> str:
     """Return a source as an index remembers it: the same wherever a command is run, and without a secret."""
     return shown(source if is_url(source) else absolute_path(source))
+
+
+def with_checksums(listing: Listing) -> Listing:
+    """Read the files of a listing for their checksums; what is no file goes by its version."""
+    with ThreadPoolExecutor() as reading:
+        return listing._replace(tables=list(reading.map(_with_checksum, listing.tables)))
+
+
+def _with_checksum(table: TableSource) -> TableSource:
+    if table.format not in FILE_FORMATS:
+        return table
+    digest = xxhash.xxh3_128()
+    with (
+        suppress(OSError),
+        open_bytes(table.path) as file,
+    ):  # a file that can't be read is told when it is read
+        while block := file.read(1 << 22):
+            digest.update(block)
+    return replace(table, checksum=digest.hexdigest())
 
 
 def table_at(path: str | os.PathLike[str]) -> TableSource:
@@ -96,13 +127,13 @@ def _looked_into(file: FoundFile | SkippedSource) -> Sequence[TableSource | Skip
         return [SkippedSource(file.path, str(error))]
 
 
-def _with_unique_names(found: list[tuple[TableSource, str]]) -> list[TableSource]:
+def _with_unique_names(found: list[tuple[TableSource, str]], taken: Collection[str]) -> list[TableSource]:
     """Names below the root; where two clash, with suffixes, then with the root's name, then in full."""
     ways: tuple[Callable[[TableSource, str], str], ...] = (_with_suffixes, _with_root, _in_full)
     names = [table.name for table, _ in found]
     for longer in ways:
-        counts = Counter(names)
-        if len(counts) == len(names):
+        counts = Counter([*names, *taken])
+        if all(counts[name] == 1 for name in names):
             break
         names = [
             name if counts[name] == 1 else longer(*pair) for name, pair in zip(names, found, strict=True)

@@ -1,49 +1,64 @@
-"""The index on disk: immutable segments and one manifest, replaced as the last step of a build.
+"""The index on disk: immutable segments and one manifest that says which of them, and what of them, it is.
 
 INDEX/
-  manifest.json            settings, and every segment's files with their sizes and checksums
+  manifest.json            settings, sources, and every segment's files with their sizes and checksums
+  history.jsonl            one line per commit: when, what was read, changed and removed
+  lock                     held by whoever writes
   segments/NAME/
     tables.parquet         one row per table: where it came from, its rows and columns, or why it was skipped
-    sketches.parquet       one row per ⟨key, number, aggregate⟩
-    key_sets.parquet       one row per distinct key set, shared by the sketches that have it
+    names.parquet          every name of a column, a granularity or an aggregate, once
+    sketches.arrow         the facts of each ⟨key, number, aggregate⟩: table, names, key set, counts
+    key_sets.arrow         the facts of each distinct key set, shared by the sketches that have it
+    columns.arrow          where the sketches of each key set start, and where the last end
     members.arrow          the keys of each key set in h_u order, as places in the dictionary of its block
     values.arrow           the numbers of each sketch, in the order of its keys
     dictionary.arrow       the keys of each block of key sets, as places in keys.arrow
-    blocks.arrow           where the dictionary of each block starts, and where the last ends
+    blocks.arrow           where the dictionary and the key sets of each block start, and where the last end
     keys.arrow             every distinct key hash, sorted
     postings.arrow         for each key, the blocks that hold it and its places in their dictionaries
     starts.arrow           where the postings of each key start, and where the last end
 """
 
-import errno
 import json
-import os
-import shutil
-import socket
-import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from covary.errors import CannotWrite, CovaryError, DamagedIndex, NotAnIndex, UnsupportedFormat
-from covary.segmentfiles import ARRAYS, FRAMES, StoredFile, StoredSegment
+from covary.errors import CovaryError, DamagedIndex, NotAnIndex, UnsupportedFormat
+from covary.segmentfiles import FILES, StoredFile, StoredSegment
 from covary.sketches import SketchConfig
 
 FORMAT = 4
 MANIFEST = "manifest.json"
 SEGMENTS = "segments"
-SCRATCH = ".building-"
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """The settings of an index and the segments that make it up."""
+    """The settings of an index and the segments that make it up.
+
+    Attributes:
+        config: how every sketch was made.
+        segments: in the order in which they are asked.
+        sources: what the collection is made of, sorted.
+        keys: the only columns that are keys; empty: any that can be.
+        values: the only columns that are numbers.
+        excluded: tables that were removed by hand, and stay away while their source holds them.
+        format: of the files.
+    """
 
     config: SketchConfig
     segments: tuple[StoredSegment, ...]
+    sources: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
     format: int = FORMAT
+
+    def to_json(self) -> str:
+        """Return the manifest as it stands on disk."""
+        config = asdict(self.config) | {"seed": self.config.scheme.seed}
+        return json.dumps(asdict(self) | {"config": config}, indent=1, sort_keys=True) + "\n"
 
 
 def read_manifest(index: Path) -> Manifest:
@@ -61,123 +76,63 @@ def read_manifest(index: Path) -> Manifest:
         raise NotAnIndex(f"no permission to read {file}") from None
     except (ValueError, KeyError, TypeError, RecursionError, OSError):
         raise DamagedIndex(
-            f"{file} is damaged: it is not a manifest; rebuild the index with covary index"
+            f"{file} is damaged: it is not a manifest; rebuild the index with covary index --fresh"
         ) from None
     if found != FORMAT:
         raise UnsupportedFormat(
             f"{index} has format version {found}, this covary reads version {FORMAT}; "
-            f"rebuild it with covary index, or install the covary that made it"
+            f"rebuild it with covary index --fresh, or install the covary that made it"
         )
     try:
         seed = content["config"].pop("seed")
         manifest = _manifest_from(content)
     except (KeyError, TypeError, ValueError, AttributeError, CovaryError):
         raise DamagedIndex(
-            f"{file} is damaged: entries are missing; rebuild the index with covary index"
+            f"{file} is damaged: entries are missing; rebuild the index with covary index --fresh"
         ) from None
     if seed != manifest.config.scheme.seed:
         raise UnsupportedFormat(
-            f"{index} was made with seed {seed}, which this covary does not use; rebuild it"
+            f"{index} was made with seed {seed}, which this covary does not use; "
+            f"rebuild it with covary index --fresh"
         )
     return manifest
 
 
 def _manifest_from(content: dict[str, Any]) -> Manifest:
     config = content["config"]
-    segments = tuple(
-        StoredSegment(s["name"], {name: StoredFile(**file) for name, file in s["files"].items()})
-        for s in content["segments"]
+    segments = tuple(_stored_segment_from(each) for each in content["segments"])
+    if len({segment.name for segment in segments}) < len(segments):
+        raise ValueError("segments are repeated")
+    if not config["aggregates"]:
+        raise ValueError("there are no aggregates")
+    return Manifest(
+        SketchConfig(**{**config, "aggregates": tuple(config["aggregates"])}),
+        segments,
+        sources=_texts(content["sources"]),
+        keys=_texts(content["keys"]),
+        values=_texts(content["values"]),
+        excluded=_texts(content["excluded"]),
     )
-    expected = {f"{name}.parquet" for name in FRAMES} | {f"{name}.arrow" for name in ARRAYS}
-    names = [segment.name for segment in segments]
-    if not names or len({*names}) < len(names) or not all(name.isdigit() for name in names):
-        raise ValueError("segments are missing, repeated or misnamed")
-    if any(segment.files.keys() != expected for segment in segments):
-        raise ValueError("files are missing")
-    if not config["aggregates"] or not all(
-        type(file.size) is int and type(file.checksum) is str
-        for segment in segments
-        for file in segment.files.values()
-    ):
+
+
+def _stored_segment_from(content: dict[str, Any]) -> StoredSegment:
+    files = {name: StoredFile(**file) for name, file in content["files"].items()}
+    if not content["name"].isalnum() or files.keys() != FILES:
+        raise ValueError("a segment is misnamed, or files of it are missing")
+    if not all(type(file.size) is int and type(file.checksum) is str for file in files.values()):
         raise TypeError("entries are of another kind")
-    return Manifest(SketchConfig(**{**config, "aggregates": tuple(config["aggregates"])}), segments)
+    removed = tuple(content["removed"])
+    if not all(type(table) is int and table >= 0 for table in removed):
+        raise TypeError("removed tables are places")
+    return StoredSegment(content["name"], files, removed)
+
+
+def _texts(entries: list[str]) -> tuple[str, ...]:
+    if not all(isinstance(entry, str) for entry in entries):
+        raise TypeError("an entry is no text")
+    return tuple(entries)
 
 
 def segment_folder(index: Path, stored: StoredSegment) -> Path:
     """Return where a segment lies."""
     return index / SEGMENTS / stored.name
-
-
-@contextmanager
-def building(index: Path) -> Iterator[Path]:
-    """Give a scratch folder inside the index for the files of a build; whatever is left in it is removed.
-
-    Failing to write is reported as such, and leaves the previous index as it was.
-    """
-    made_index = False
-    scratch = index / f"{SCRATCH}{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:12]}"
-    try:
-        made_index = not index.exists()
-        _refuse_other_folders(index)
-        _sweep(index)
-        scratch.mkdir(parents=True)
-        yield scratch
-    except ConnectionError:  # of Spark's, not of the disk's
-        raise
-    except OSError as problem:
-        raise cannot_write(index, problem) from problem
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
-        if made_index and not (index / MANIFEST).exists():
-            with suppress(OSError):  # not empty: another build has begun in it
-                index.rmdir()
-
-
-def _sweep(index: Path) -> None:
-    """Remove what builds of this machine left that were killed before they could."""
-    for left in index.glob(f"{SCRATCH}{socket.gethostname()}-*"):
-        process = left.name.split("-")[-2]
-        if process.isdigit() and not Path("/proc", process).exists() and Path("/proc/self").exists():
-            shutil.rmtree(left, ignore_errors=True)
-
-
-def _refuse_other_folders(index: Path) -> None:
-    if index.is_file():
-        raise CannotWrite(f"{index} is a file; name a folder for the index")
-    if index.is_dir() and not (index / MANIFEST).exists():
-        others = [name for name in os.listdir(index) if not name.startswith(SCRATCH) and name != SEGMENTS]
-        if others:
-            raise CannotWrite(f"{index} holds other files and is not an index; choose a new folder")
-
-
-def cannot_write(index: Path, problem: OSError) -> CannotWrite:
-    """Say in words why an index can't be written."""
-    reasons = {
-        errno.ENOSPC: "the disk is full",
-        errno.EACCES: "no permission",
-        errno.EROFS: "it is read-only",
-    }
-    reason = reasons.get(problem.errno or 0, problem.strerror or str(problem))
-    return CannotWrite(f"can't write the index {index}: {reason}; nothing was changed")
-
-
-def commit(index: Path, manifest: Manifest, scratch: Path) -> None:
-    """Move the new segments into place and replace the manifest: the one moment when the index changes."""
-    draft = scratch / MANIFEST  # written first: a disk too full for it leaves no segment behind
-    content = {
-        "format": manifest.format,
-        "config": asdict(manifest.config) | {"seed": manifest.config.scheme.seed},
-        "segments": [asdict(s) for s in manifest.segments],
-    }
-    with draft.open("w", encoding="utf-8") as stream:
-        json.dump(content, stream, indent=1)
-        stream.flush()
-        os.fsync(stream.fileno())
-    (index / SEGMENTS).mkdir(exist_ok=True)
-    for segment in manifest.segments:
-        (scratch / segment.name).rename(segment_folder(index, segment))
-    draft.replace(index / MANIFEST)
-    current = {segment.name for segment in manifest.segments}
-    for folder in (index / SEGMENTS).iterdir():
-        if folder.name not in current:
-            shutil.rmtree(folder, ignore_errors=True)

@@ -18,6 +18,7 @@ class TableSource:
         size: about how many bytes have to be read.
         version: changes when the table does; "" where that can't be told without reading it.
         source: what the person named when it was found: a file, a folder, a glob, a URL.
+        checksum: of its content, if that is to tell whether it changed.
     """
 
     name: str
@@ -28,11 +29,17 @@ class TableSource:
     size: int
     version: str
     source: str = ""
+    checksum: str | None = None
 
     @property
     def place(self) -> str:
         """The path as it may be stored and shown."""
         return shown(self.path)
+
+    @property
+    def identity(self) -> tuple[str, str | None]:
+        """What it is known by from one build to the next."""
+        return self.place, self.member
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,9 @@ from covary.kernel import finish
 from covary.keyreading import FEWEST_PERIODS
 from covary.keyrows import Key, readings_of
 from covary.partials import PARTIAL, partial_from, partial_row, tallies_from, tallies_row
+from covary.records import ColumnNote, TableRecord
 from covary.roles import Roles, roles_of
-from covary.segment import ColumnNote, TableRecord, build_segment
+from covary.segment import build_segment
 from covary.segmentfiles import write_files
 from covary.sketches import ColumnPair, Partial, Sketch, SketchConfig
 from covary.tables import WHOLE, Chunk, Layout, layout_of, plan_chunks, read_chunk, sample_rows
@@ -174,6 +175,7 @@ def _record(
         columns,
         table.member,
         table.source,
+        table.checksum,
     )
 
 

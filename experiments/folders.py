@@ -50,13 +50,13 @@ def catalogue(index: Index) -> pl.DataFrame:
     parts = []
     first = 0
     for segment in index.segments:
-        of_table = segment.tables.select(
+        of_table = segment.segment.tables.select(
             pl.col("name").alias("table"), "path", pl.int_range(pl.len()).alias("place")
         )
-        rows = segment.sketches.select("key", "value", pl.col("table").cast(pl.Int64).alias("place"))
+        rows = segment.segment.sketches.select("key", "value", pl.col("table").cast(pl.Int64).alias("place"))
         rows = rows.with_columns(column=first + pl.int_range(pl.len()))
         parts.append(rows.join(of_table, on="place").select("column", "table", "path", "key", "value"))
-        first += segment.sketches.height
+        first += segment.sketch_count
     return pl.concat(parts).sort("column")
 
 

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from covary.commits import building, commit
 from covary.query import Index, open_index
-from covary.segment import TableRecord, build_segment
+from covary.records import TableRecord
+from covary.segment import build_segment
 from covary.segmentfiles import write_segment
 from covary.sketches import ColumnPair, Counts, Sketch, SketchConfig
-from covary.store import MANIFEST, Manifest, building, commit
+from covary.store import MANIFEST, Manifest
 
 SKETCHES = {
     "number": pl.Int64,
@@ -91,7 +93,7 @@ def write_index(
     tables: Iterable[tuple[TableRecord, Sequence[Sketch]]], config: SketchConfig, folder: Path
 ) -> Index:
     """Write sketches as an index of one segment, and open it."""
-    with building(folder) as scratch:
-        stored = write_segment(build_segment(list(tables)), scratch / "000000")
-        commit(folder, Manifest(config, (stored,)), scratch)
+    with building(folder) as draft:
+        stored = write_segment(build_segment(list(tables)), draft.folder)
+        commit(draft, Manifest(config, (stored,)))
     return open_index(folder)

@@ -16,7 +16,7 @@ from covary.index import Candidates
 from covary.kernel import finish, sketch_rows
 from covary.keyrows import exact_key
 from covary.keys import NORMALISERS
-from covary.segment import TableRecord
+from covary.records import TableRecord
 from covary.sketches import Sketch, SketchConfig
 from experiments.indexes import write_index
 

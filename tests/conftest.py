@@ -8,13 +8,15 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import covary.build
+from covary.commits import building, commit
 from covary.kernel import finish, sketch_rows
 from covary.keyrows import exact_key
 from covary.query import open_index
-from covary.segment import TableRecord, build_segment
+from covary.records import TableRecord
+from covary.segment import build_segment
 from covary.segmentfiles import write_segment
 from covary.sparksession import start_session
-from covary.store import Manifest, building, commit
+from covary.store import Manifest
 from covary.tasks import sketch_group
 
 settings.register_profile(
@@ -89,10 +91,10 @@ def _written_index(folder, tables, config):
         partials = sketch_rows(pl.DataFrame({"k": keys}), [exact_key("k")], numbers, config, name)
         made.append((TableRecord(name, f"/lake/{name}.csv", len(keys)), finish(partials, config)))
     half = len(made) // 2
-    with building(folder) as scratch:
+    with building(folder) as draft:
         parts = (made[:half], made[half:])
-        stored = [write_segment(build_segment(part), scratch / f"{n:06}") for n, part in enumerate(parts)]
-        commit(folder, Manifest(config, tuple(stored)), scratch)
+        stored = [write_segment(build_segment(part), draft.folder) for part in parts]
+        commit(draft, Manifest(config, tuple(stored)))
     return open_index(folder)
 
 

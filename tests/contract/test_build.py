@@ -10,7 +10,8 @@ import covary.build
 import covary.tasks
 from covary import CovaryError, build_index, open_index
 from covary.errors import CannotWrite, IncompatibleSketches
-from covary.segment import TableRecord, build_segment
+from covary.records import TableRecord
+from covary.segment import build_segment
 from covary.segmentfiles import open_segment, write_files
 
 
@@ -42,16 +43,21 @@ def test_a_task_tried_again_leaves_the_segment_as_it_was(tmp_path):
     assert open_segment(tmp_path / "group-000000").tables.equals(segment.tables)
 
 
-def test_many_segments_are_folded_and_answer_alike(monkeypatch, spark, lake, tmp_path):
+def test_the_index_does_not_depend_on_how_the_work_was_cut(monkeypatch, spark, lake, tmp_path):
     whole = build_index(lake.folder, tmp_path / "whole", spark)
     monkeypatch.setattr(covary.tasks, "SMALLEST_GROUP_BYTES", 1)
     monkeypatch.setattr(covary.tasks, "GROUP_BYTES", 1)
+    assert build_index(lake.folder, tmp_path / "cut", spark).manifest == whole.manifest
+
+
+def test_a_large_collection_is_kept_in_several_segments_that_answer_alike(monkeypatch, spark, lake, tmp_path):
+    whole = build_index(lake.folder, tmp_path / "whole", spark)
+    monkeypatch.setattr(covary.merging, "ENTRIES_PER_SEGMENT", 1)
+    monkeypatch.setattr(covary.merging, "MOST_SEGMENTS", 3)
     apart = build_index(lake.folder, tmp_path / "apart", spark)
-    monkeypatch.setattr(covary.build, "MOST_SEGMENTS", 2)
-    folded = build_index(lake.folder, tmp_path / "folded", spark)
-    assert (len(apart.segments), len(folded.segments)) == (4, 1)
-    answers = [index.query(lake.query, "place", "x", top=20).hits for index in (whole, apart, folded)]
-    assert answers[0] == answers[1] == answers[2]
+    assert (len(whole.segments), len(apart.segments)) == (1, 4)
+    answers = [index.query(lake.query, "place", "x", top=20).hits for index in (whole, apart)]
+    assert answers[0] == answers[1]
     assert len(answers[0]) == 8
 
 

@@ -4,18 +4,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from covary.commits import building, commit
 from covary.estimates import estimate
 from covary.hashing import SCHEMES
 from covary.index import OpenSegment
 from covary.joins import join
 from covary.kernel import finish, sketch_rows
 from covary.keyrows import exact_key
+from covary.merging import all_of, merged
 from covary.moments import moments_of
 from covary.query import Index
-from covary.segment import TableRecord, build_segment, fold_segments
+from covary.records import TableRecord
+from covary.segment import build_segment
 from covary.segmentfiles import write_segment
 from covary.sketches import SketchConfig
-from covary.store import Manifest, building, commit
+from covary.store import Manifest
 
 SIZE = 32
 TOLERANCE = {"pearson": 1e-9, "spearman": 1e-12, "rin": 1e-12}
@@ -113,14 +116,12 @@ def test_folding_segments_equals_building_all_at_once(hash_name, seed, cut):
     config = SketchConfig(SIZE, ("mean", "count"), hash_name)
     tables = random_tables(seed, config)
     whole = build_segment(tables)
-    folded = fold_segments([build_segment(tables[:cut]), build_segment([]), build_segment(tables[cut:])])
-    for name in ("tables", "sketches"):
-        assert getattr(folded, name).equals(getattr(whole, name))
-    for name in ("tables", "sketches", "key_sets"):
-        assert getattr(folded, name).schema == getattr(whole, name).schema
-    assert folded.entries == whole.entries
-    assert {name: array.dtype for name, array in folded.arrays.items()} == {
-        name: array.dtype for name, array in whole.arrays.items()
+    parts = build_segment(tables[:cut]), build_segment([]), build_segment(tables[cut:])
+    [folded] = merged(map(all_of, parts), config.scheme)
+    assert folded.tables.equals(whole.tables)
+    assert folded.names.equals(whole.names)
+    assert {name: (array.dtype, array.tobytes()) for name, array in folded.arrays.items()} == {
+        name: (array.dtype, array.tobytes()) for name, array in whole.arrays.items()
     }
     opened, expected = OpenSegment(folded, config), OpenSegment(whole, config)
     for number in range(whole.sketches.height):
@@ -145,9 +146,9 @@ def test_an_index_returns_the_sketches_that_were_put_in(hash_name, tmp_path):
     for seed, part in enumerate(parts):
         part[:] = [(TableRecord(f"{seed}{record.name}", record.path), sketches) for record, sketches in part]
     folder = tmp_path / "index"
-    with building(folder) as scratch:
-        stored = [write_segment(build_segment(part), scratch / f"{n:06}") for n, part in enumerate(parts)]
-        commit(folder, Manifest(config, tuple(stored)), scratch)
+    with building(folder) as draft:
+        stored = [write_segment(build_segment(part), draft.folder) for part in parts]
+        commit(draft, Manifest(config, tuple(stored)))
     index = Index.open(folder)
     put_in = [(record.name, each) for part in parts for record, made in part for each in made if each.size]
     assert index.sketch_count == len(put_in)
@@ -167,8 +168,8 @@ def test_a_segment_returns_the_sketches_that_were_put_in(hash_name, seed):
     tables = random_tables(seed, config)
     segment = OpenSegment(build_segment(tables), config)
     by_name = {(s.pair, s.aggregate): s for _, made in tables for s in made if s.size}
-    assert segment.sketches.height == len(by_name)
-    for number in range(segment.sketches.height):
+    assert segment.sketch_count == len(by_name)
+    for number in range(segment.sketch_count):
         found = segment.sketch(number)
         assert_same_sketch(found, by_name[found.pair, found.aggregate])
 

@@ -253,7 +253,8 @@ def test_index_json_has_the_same_facts(lake, tmp_path, without_spark):
     assert answer["skipped"] == [
         {"table": str(lake / "empty.csv"), "path": str(lake / "empty.csv"), "reason": "the file is empty"}
     ]
-    on_disk = sum(file.stat().st_size for file in into.rglob("*") if file.is_file())
+    files = [into / "manifest.json", *(into / "segments").rglob("*")]
+    on_disk = sum(file.stat().st_size for file in files if file.is_file())
     assert (answer["bytes"], answer["bytes_per_entry"]) == (on_disk, on_disk / 64)
 
 
@@ -280,7 +281,9 @@ def test_many_skipped_tables_are_not_all_listed(tmp_path, without_spark):
 
 def test_info_tells_settings_tables_and_what_was_skipped(index):
     shown = run("info", index).stdout
-    assert "Made with size 1,024, aggregate mean, hash xxhash64, keys canonical-1, format 4." in shown
+    assert (
+        "Made with size 1,024, aggregate mean, hash xxhash64, keys canonical-1, format 4; 1 segment." in shown
+    )
     assert "bytes per entry" in " ".join(shown.split())  # lines are folded where the path is long
     row = next(line for line in shown.splitlines() if line.startswith("weather"))
     assert row.split() == ["weather", "672", "date", "temp,", "rain"]
@@ -429,11 +432,19 @@ def corrupt(file):
 
 @pytest.mark.parametrize("name", ["postings.arrow", "keys.arrow", "tables.parquet"])
 @pytest.mark.parametrize("damage", [truncate, corrupt, Path.unlink])
-def test_a_damaged_index_names_the_file(copied, lake, name, damage):
+def test_a_damaged_index_names_the_file_and_is_repaired(copied, lake, name, damage, without_spark):
+    asking = ("query", lake / "sales.csv", "--key", "day", "--value", "revenue", "--index", copied)
+    before = run(*asking, "--json").stdout
     damage(next(copied.rglob(name)))
-    asked = run("query", lake / "sales.csv", "--key", "day", "--value", "revenue", "--index", copied)
-    assert_refused(asked, name, "rebuild")
-    assert_refused(run("info", copied), name, "rebuild")
+    assert_refused(run(*asking), name, f"covary check {copied}")
+    assert_refused(run("info", copied), name, f"covary check {copied}")
+    checked = run("check", copied)
+    assert checked.exit_code == 2
+    assert name in checked.stdout
+    assert f"covary index --into {copied} --repair" in checked.stderr
+    assert run("index", "--into", copied, "--repair").exit_code == 0
+    assert "Every file is as it was written." in run("check", copied).stdout
+    assert strict_json(run(*asking, "--json").stdout)["hits"] == strict_json(before)["hits"]
 
 
 def test_a_table_that_the_index_does_not_hold(index):
@@ -470,14 +481,14 @@ def test_a_failure_of_spark_is_one_line_that_names_it(lake, tmp_path, monkeypatc
     kind = type(
         "SparkConnectGrpcException", (Exception,), {"__module__": "pyspark.errors.exceptions.connect"}
     )
-    monkeypatch.setattr(covary.build, "build_index", failing_with(kind("no more\nlong story")))
+    monkeypatch.setattr(covary.build, "update_index", failing_with(kind("no more\nlong story")))
     refused = run("index", lake, "--into", tmp_path / "i", "--master", "local[2]")
     assert_refused(refused, "Spark at local[2] failed: no more\n")
 
 
 def test_a_failure_of_our_code_on_sparks_workers_stays_a_bug(lake, tmp_path, monkeypatch):
     bug = type("PythonException", (Exception,), {"__module__": "pyspark.errors.exceptions.captured"})("oops")
-    monkeypatch.setattr(covary.build, "build_index", failing_with(bug))
+    monkeypatch.setattr(covary.build, "update_index", failing_with(bug))
     result = run("index", lake, "--into", tmp_path / "i")
     assert result.exit_code == 1
     assert result.exception is bug
@@ -513,7 +524,7 @@ def test_an_interrupted_spark_that_fails_to_stop_was_interrupted(lake, tmp_path,
         finally:
             raise kind("Answer from Java side is empty")
 
-    monkeypatch.setattr(covary.build, "build_index", interrupted)
+    monkeypatch.setattr(covary.build, "update_index", interrupted)
     assert run("index", lake, "--into", tmp_path / "i").exit_code == 130
 
 

@@ -207,6 +207,7 @@ def test_an_estimate_of_two_tables_finds_the_order_of_columns_and_the_granularit
 
 def test_a_build_reports_ambiguous_dates_and_what_was_not_understood(tmp_path, without_spark):
     from covary.facts import build_view, columns_view, describe, table_named  # noqa: PLC0415
+    from covary.history import read_history  # noqa: PLC0415
 
     tables = tmp_path / "tables"
     tables.mkdir()
@@ -214,10 +215,11 @@ def test_a_build_reports_ambiguous_dates_and_what_was_not_understood(tmp_path, w
     costs = [f"${n},000" for n in range(1, 141)] + ["13-21", "9/9", "N/A", "s"]
     pl.DataFrame({"day": days, "cost": costs}).write_csv(tables / "costs.csv")
     covary.build_index(tables, into=tmp_path / "i.covary")
+    [change] = read_history(tmp_path / "i.covary")
     facts = describe(tmp_path / "i.covary")
     assert (facts.ambiguous, facts.not_understood) == (["costs.day"], (2, 1))
     assert facts.to_dict()["ambiguous"] == ["costs.day"]
-    said = text_of(build_view(facts, 1.0))
+    said = text_of(build_view(facts, change, 1.0))
     assert "Day or month first can't be told in 1 column of dates, read as month first: costs.day." in said
     assert "2 cells of 1 column not understood" in said
     shown = text_of(columns_view(table_named(facts, "costs")))

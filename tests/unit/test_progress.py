@@ -28,7 +28,7 @@ def test_a_short_query_shows_nothing(monkeypatch):
 
 def test_a_pipe_gets_a_line_now_and_then(capsys):
     now = [0.0]
-    show = progress._columns_now_and_then(lambda: now[0])
+    show = progress._line_now_and_then(progress.COLUMNS, lambda: now[0])
     for second in (1.0, 4.0, 6.0, 7.0, 12.0):
         now[0] = second
         show(int(second), 20)

@@ -2,22 +2,24 @@ import json
 import os
 import shutil
 import subprocess
-from contextlib import ExitStack
 
 import numpy as np
 import polars as pl
 import pytest
 
-from covary.errors import CannotWrite, DamagedIndex, NotAnIndex, UnsupportedFormat
+from covary.commits import building, commit
+from covary.errors import CannotWrite, DamagedIndex, IndexBusy, NotAnIndex, UnsupportedFormat
 from covary.kernel import finish, sketch_rows
 from covary.keyrows import exact_key
 from covary.query import open_index
-from covary.segment import TableRecord, build_segment
+from covary.records import TableRecord
+from covary.segment import build_segment
 from covary.segmentfiles import ARRAYS, FRAMES, write_segment
 from covary.sketches import SketchConfig
-from covary.store import Manifest, building, commit, read_manifest
+from covary.store import Manifest, read_manifest
 
 CONFIG = SketchConfig(16)
+ENTRIES = ["history.jsonl", "lock", "manifest.json", "segments"]
 
 
 def segment_of(table, rows=30):
@@ -27,12 +29,18 @@ def segment_of(table, rows=30):
     return build_segment([(TableRecord(table, f"/{table}.csv", rows), made)])
 
 
-def write_index(folder, table="t", name="000000", fail=None):
-    with building(folder) as scratch:
-        stored = write_segment(segment_of(table), scratch / name)
+def write_index(folder, table="t", fail=None):
+    with building(folder) as draft:
+        stored = write_segment(segment_of(table), draft.folder)
         if fail:
             raise fail
-        commit(folder, Manifest(CONFIG, (stored,)), scratch)
+        commit(draft, Manifest(CONFIG, (stored,)))
+
+
+def segment_in(index):
+    """Return the folder of the only segment."""
+    [folder] = (index / "segments").iterdir()
+    return folder
 
 
 def files_of(folder):
@@ -57,7 +65,7 @@ def test_a_manifest_is_read_as_it_was_written(index):
 
 @pytest.mark.parametrize("name", FILES)
 def test_an_altered_file_is_named(index, name):
-    file = index / "segments" / "000000" / name
+    file = segment_in(index) / name
     content = bytearray(file.read_bytes())
     content[len(content) // 2] ^= 1
     file.write_bytes(content)
@@ -67,12 +75,12 @@ def test_an_altered_file_is_named(index, name):
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_truncated_or_missing_file_is_named(index, name):
-    file = index / "segments" / "000000" / name
+    file = segment_in(index) / name
     file.write_bytes(file.read_bytes()[:-1])
     with pytest.raises(DamagedIndex, match=f"{name} is damaged: .* bytes instead of"):
         open_index(index)
     file.unlink()
-    with pytest.raises(DamagedIndex, match=f"{name} is missing"):
+    with pytest.raises(DamagedIndex, match=f"{name} is damaged: it is missing"):
         open_index(index)
 
 
@@ -98,21 +106,39 @@ def test_a_manifest_with_entries_of_another_kind_is_named(index, part):
 
 
 def test_a_segment_that_is_a_file_is_damage(index):
-    folder = index / "segments" / "000000"
+    folder = segment_in(index)
     shutil.rmtree(folder)
     folder.write_text("no folder")
     with pytest.raises(DamagedIndex, match="is damaged: Not a directory"):
         open_index(index)
 
 
-def test_a_stopped_first_build_leaves_another_in_the_same_folder_alone(tmp_path):
-    folder = tmp_path / "index"
-    with ExitStack() as other:
-        with pytest.raises(KeyboardInterrupt), building(folder) as scratch:
-            its_scratch = other.enter_context(building(folder))
-            assert scratch != its_scratch
-            raise KeyboardInterrupt
-        assert its_scratch.exists()
+def test_a_second_writer_is_refused_and_told_who_writes(index):
+    before = files_of(index / "segments")
+    with building(index) as draft:
+        with pytest.raises(IndexBusy, match=rf"being written by process {os.getpid()} on .*; try again"):
+            write_index(index, "other")
+        commit(draft, Manifest(CONFIG, (write_segment(segment_of("mine"), draft.folder),)))
+    assert open_index(index).tables["name"].to_list() == ["mine"]
+    write_index(index, "t")
+    assert files_of(index / "segments") == before
+
+
+def test_a_second_writer_of_a_first_build_leaves_it_alone(tmp_path):
+    with building(tmp_path / "index") as draft:
+        with pytest.raises(IndexBusy):
+            write_index(tmp_path / "index")
+        assert draft.folder.exists()
+        commit(draft, Manifest(CONFIG, (write_segment(segment_of("mine"), draft.folder),)))
+    assert open_index(tmp_path / "index").tables["name"].to_list() == ["mine"]
+
+
+def test_a_writer_without_the_lock_is_noticed_at_the_end(index):
+    with pytest.raises(IndexBusy, match="in the meantime"), building(index) as draft:
+        stored = write_segment(segment_of("late"), draft.folder)
+        (index / "manifest.json").write_text((index / "manifest.json").read_text() + " ")
+        commit(draft, Manifest(CONFIG, (stored,)))
+    assert open_index(index).tables["name"].to_list() == ["t"]
 
 
 def test_another_format_version_is_refused(index):
@@ -142,16 +168,17 @@ def test_a_folder_of_other_files_is_never_written_to(tmp_path):
 
 
 def test_a_new_build_replaces_the_index_and_removes_the_old_segments(index):
-    write_index(index, "other", "000001")
+    before = segment_in(index)
+    write_index(index, "other")
     assert open_index(index).tables["name"].to_list() == ["other"]
-    assert [folder.name for folder in (index / "segments").iterdir()] == ["000001"]
-    assert sorted(path.name for path in index.iterdir()) == ["manifest.json", "segments"]
+    assert segment_in(index) != before
+    assert sorted(path.name for path in index.iterdir()) == ENTRIES
 
 
 def test_an_index_that_is_open_answers_while_it_is_replaced(index):
     opened = open_index(index)
     before = opened.sketch("t", "k", "v").values.tobytes()
-    write_index(index, "other", "000001")
+    write_index(index, "other")
     assert opened.sketch("t", "k", "v").values.tobytes() == before
 
 
@@ -162,9 +189,9 @@ def test_a_failed_build_leaves_the_index_as_it_was(index, problem):
     before = files_of(index)
     expected = CannotWrite if isinstance(problem, OSError) else type(problem)
     with pytest.raises(expected):
-        write_index(index, "other", "000001", fail=problem)
+        write_index(index, "other", fail=problem)
     assert files_of(index) == before
-    assert sorted(path.name for path in index.iterdir()) == ["manifest.json", "segments"]
+    assert sorted(path.name for path in index.iterdir()) == ENTRIES
 
 
 def test_a_failed_first_build_leaves_no_folder(tmp_path):

@@ -1,0 +1,62 @@
+"""The settings of an index: chosen when it is made, the same ever after."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from covary.errors import CovaryError
+from covary.keyrows import SEPARATOR
+from covary.keys import normaliser_of
+from covary.opentable import KeyName
+from covary.sketches import DEFAULT_SIZE, SketchConfig
+from covary.store import Manifest
+
+DEFAULT_HASH = "xxhash64"
+
+
+@dataclass(frozen=True, slots=True)
+class AskedSettings:
+    """The settings that a person gave; None: as the index was made, or the default."""
+
+    size: int | None = None
+    aggregates: str | Sequence[str] | None = None
+    keys: Sequence[KeyName] | None = None
+    values: Sequence[str] | None = None
+    hash: str | None = None
+    key_text: str | None = None
+
+    def of_a_new_index(self) -> Manifest:
+        """Return the manifest of an index that holds nothing yet."""
+        chosen = (self.aggregates,) if isinstance(self.aggregates, str) else self.aggregates
+        hash = DEFAULT_HASH if self.hash is None else self.hash
+        config = SketchConfig(
+            DEFAULT_SIZE if self.size is None else self.size,
+            ("mean",) if chosen is None else tuple(dict.fromkeys(chosen)),
+            hash,
+            normaliser_of(self.key_text, hash),
+        )
+        keys = tuple(key if isinstance(key, str) else SEPARATOR.join(key) for key in self.keys or ())
+        return Manifest(config, (), keys=keys, values=tuple(self.values or ()))
+
+    def of(self, current: Manifest, index: Path) -> Manifest:
+        """Return the settings of an index that is there, if nothing else was asked for."""
+        asked = self.of_a_new_index()
+        compared = {
+            "size": (self.size, asked.config.size, current.config.size),
+            "aggregate": (self.aggregates, asked.config.aggregates, current.config.aggregates),
+            "hash": (self.hash, asked.config.hash, current.config.hash),
+            "keys": (self.key_text, asked.config.normaliser, current.config.normaliser),
+            "key": (self.keys, asked.keys, current.keys),
+            "value": (self.values, asked.values, current.values),
+        }
+        for option, (given, wanted, has) in compared.items():
+            if given is not None and wanted != has:
+                raise CovaryError(
+                    f"{index} was made with --{option} {_words(has)}, not {_words(wanted)}: leave it out, "
+                    f"or start over with --fresh"
+                )
+        return current
+
+
+def _words(setting: object) -> str:
+    return (", ".join(map(str, setting)) or "of any column") if isinstance(setting, tuple) else str(setting)

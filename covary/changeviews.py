@@ -1,0 +1,77 @@
+"""What was done to an index, and in what state it is, told to a person."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from rich.console import RenderableType
+
+from covary.history import Change
+from covary.integrity import Inspection
+from covary.wording import count_of, duration, lines_of, size_of, table_of
+
+DAMAGE_SHOWN = 20
+
+
+def done(change: Change) -> str:
+    """Say in a sentence which tables a commit touched."""
+    if change.command == "compact":
+        return f"Put {count_of(change.kept, 'table')} into {count_of(change.segments, 'segment')}."
+    kinds = (("new", change.added), ("changed", change.changed))
+    read = " and ".join(f"{count:,} {kind}" for kind, count in kinds if count)
+    if not (read or change.removed):
+        return f"Nothing has changed: {count_of(change.kept, 'table')} as before."
+    parts = [f"read {read} {'table' if change.added + change.changed == 1 else 'tables'}"] if read else []
+    if change.removed:
+        parts.append(f"removed {count_of(change.removed, 'table')}")
+    if change.kept:
+        as_before = "as it was" if change.kept == 1 else "as they were"
+        parts.append(f"left {count_of(change.kept, 'table')} {as_before}")
+    sentence = ", ".join(parts)
+    return f"{sentence[0].upper()}{sentence[1:]}."
+
+
+def done_view(index: str, change: Change) -> RenderableType:
+    """Report what a command did to an index."""
+    size = f"{index} now takes {size_of(change.bytes)} in {count_of(change.segments, 'segment')}"
+    return lines_of([done(change), f"{size}; this took {duration(change.seconds * 1e3)}."])
+
+
+def history_view(changes: Sequence[Change]) -> RenderableType:
+    """List what was done to an index, newest last."""
+    columns = (
+        "when",
+        "command",
+        "new>",
+        "changed>",
+        "removed>",
+        "kept>",
+        "skipped>",
+        "segments>",
+        "size>",
+        "took>",
+    )
+    table = table_of(*columns)
+    for change in changes:
+        when = datetime.fromtimestamp(change.time).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+        counts = (change.added, change.changed, change.removed, change.kept, change.skipped, change.segments)
+        numbers = [f"{count:,}" for count in counts]
+        took = duration(change.seconds * 1e3)
+        table.add_row(when, change.command, *numbers, size_of(change.bytes), took)
+    return table
+
+
+def inspection_view(found: Inspection, elapsed_ms: float) -> RenderableType:
+    """Say what is damaged, or that nothing is."""
+    read = f"{count_of(found.files, 'file')} of {count_of(found.segments, 'segment')}, {size_of(found.bytes)}"
+    lines = [f"{found.index}: {read}, read in {duration(elapsed_ms)}."]
+    if not found.damaged:
+        lines.append("Every file is as it was written.")
+    lines += [f"{file}: {wrong}" for file, wrong in list(found.damaged.items())[:DAMAGE_SHOWN]]
+    if len(found.damaged) > DAMAGE_SHOWN:
+        lines.append(f"and {len(found.damaged) - DAMAGE_SHOWN:,} more: covary check {found.index} --json")
+    if found.left_over:
+        lines.append(
+            f"{count_of(len(found.left_over), 'left-over folder')} of a command that was stopped or is still "
+            f"running; the next command that writes removes what is dead."
+        )
+    return lines_of(lines)

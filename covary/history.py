@@ -1,0 +1,93 @@
+"""What was done to an index, commit by commit.
+
+A line is written before the manifest that it tells of, and names it by checksum: a line whose manifest never
+came is not part of the history, and the next writer removes it.
+"""
+
+import json
+import os
+import time
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import xxhash
+
+from covary.store import MANIFEST, Manifest
+
+HISTORY = "history.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One commit: what was asked for, and how many tables it touched.
+
+    Attributes:
+        command: "index", "remove" or "compact".
+        time: when, in seconds since 1970.
+        added: tables that were not in the index before.
+        changed: tables that were read again.
+        removed: tables that are gone.
+        kept: tables left as they were.
+        skipped: of all, those that could not be read.
+        segments: how many the index has now.
+        bytes: what its segments take on disk now.
+        seconds: how long it took.
+        manifest: checksum of the manifest that it made.
+    """
+
+    command: str
+    time: float
+    added: int = 0
+    changed: int = 0
+    removed: int = 0
+    kept: int = 0
+    skipped: int = 0
+    segments: int = 0
+    bytes: int = 0
+    seconds: float = 0.0
+    manifest: str = ""
+
+    @classmethod
+    def of(cls, command: str, manifest: Manifest, started: float | None = None, **counts: Any) -> "Change":
+        """Tell of a commit that begins now, by the clock of `time.time`, or began then."""
+        now = time.time()
+        weight = sum(file.size for segment in manifest.segments for file in segment.files.values())
+        return cls(
+            command,
+            now,
+            segments=len(manifest.segments),
+            bytes=weight,
+            seconds=now - (now if started is None else started),
+            **counts,
+        )
+
+
+def append_change(index: Path, change: Change, manifest: str) -> None:
+    """Add a line for a manifest that is about to take its place, after the lines that count."""
+    line = json.dumps(asdict(replace(change, manifest=_checksum(manifest.encode()))))
+    with (index / HISTORY).open("ab") as stream:
+        stream.truncate(len(_what_counts(index)))
+        stream.write(f"{line}\n".encode())
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+def read_history(index: Path) -> list[Change]:
+    """Return the commits of an index, oldest first."""
+    return [Change(**json.loads(line)) for line in _what_counts(index).splitlines()]
+
+
+def _what_counts(index: Path) -> bytes:
+    """Return the lines up to the one that tells of the present manifest."""
+    try:
+        lines = (index / HISTORY).read_bytes().splitlines(keepends=True)
+        present = f'"manifest": "{_checksum((index / MANIFEST).read_bytes())}"'.encode()
+    except FileNotFoundError:
+        return b""
+    last = max((place for place, line in enumerate(lines) if present in line), default=-1)
+    return b"".join(lines[: last + 1])
+
+
+def _checksum(content: bytes) -> str:
+    return str(xxhash.xxh3_128_hexdigest(content))

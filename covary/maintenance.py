@@ -1,0 +1,146 @@
+"""What an index needs besides being built: tables taken out, segments merged."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from covary.changes import KnownTable, known_tables
+from covary.commits import Draft, building, commit
+from covary.errors import TableError
+from covary.hashing import HashScheme
+from covary.history import Change
+from covary.merging import MOST_SEGMENTS, Part, merged, without
+from covary.segment import build_segment
+from covary.segmentfiles import Segment, StoredSegment, open_segment, write_segment
+from covary.sources import source_name
+from covary.store import read_manifest, segment_folder
+
+OnProgress = Callable[[int, int], None]
+MOST_DEAD = 0.5  # of a segment's tables, before it is written anew without them
+
+
+def written(segments: Iterable[Segment], draft: Draft) -> tuple[StoredSegment, ...]:
+    """Write new segments, at least one: an index of nothing is an index."""
+    stored = tuple(write_segment(segment, draft.folder) for segment in segments)
+    return stored or (write_segment(build_segment([]), draft.folder),)
+
+
+def without_tables(
+    segments: Sequence[StoredSegment], dead: Mapping[int, Sequence[int]]
+) -> tuple[StoredSegment, ...]:
+    """Mark tables as removed, by segment and place."""
+    return tuple(
+        replace(stored, removed=tuple(sorted({*stored.removed, *dead.get(number, ())})))
+        for number, stored in enumerate(segments)
+    )
+
+
+def in_few_segments(
+    segments: Sequence[StoredSegment], draft: Draft, scheme: HashScheme
+) -> tuple[StoredSegment, ...]:
+    """Merge segments where they have become too many, or hold too much that is dead; leave the others alone.
+
+    Only the smaller half is merged, so that a table is written anew as often as its segment doubles.
+    """
+    parts = {stored.name: _part(stored, draft) for stored in segments}
+    living = [stored for stored in segments if parts[stored.name].tables.size]
+    rewritten = [stored for stored in living if _mostly_dead(stored, parts[stored.name])]
+    if len(living) > MOST_SEGMENTS:
+        by_size = sorted(living, key=lambda stored: (stored.files["values.arrow"].size, stored.name))
+        rewritten += by_size[: len(living) - MOST_SEGMENTS // 2]
+    chosen = {stored.name for stored in rewritten}
+    if not chosen and living:
+        return tuple(living)
+    new = written(merged((part for name, part in parts.items() if name in chosen), scheme), draft)
+    return (*(stored for stored in living if stored.name not in chosen), *new)
+
+
+def _part(stored: StoredSegment, draft: Draft) -> Part:
+    new = draft.folder / stored.name
+    return without(open_segment(new if new.exists() else segment_folder(draft.index, stored)), stored.removed)
+
+
+def _mostly_dead(stored: StoredSegment, part: Part) -> bool:
+    return len(stored.removed) > MOST_DEAD * part.segment.places.height
+
+
+def compact_index(index: str | Path, on_progress: OnProgress | None = None) -> Change:
+    """Write an index anew without what was removed, in as few segments as may be: as if it were built now.
+
+    Args:
+        index: its folder.
+        on_progress: called with how many tables are done, of how many.
+    """
+    started = time.time()
+    read_manifest(Path(index))  # it must be one
+    with building(Path(index).absolute()) as draft:
+        manifest = read_manifest(draft.index)
+        parts = [_part(stored, draft) for stored in manifest.segments]
+        kept = sum(part.tables.size for part in parts)
+        segments = _told(merged(parts, manifest.config.scheme), kept, on_progress)
+        compacted = replace(manifest, segments=written(segments, draft))
+        change = Change.of("compact", compacted, started, kept=kept)
+        if compacted != manifest:
+            commit(draft, compacted, change)
+    return change
+
+
+def _told(segments: Iterable[Segment], total: int, on_progress: OnProgress | None) -> Iterator[Segment]:
+    done = 0
+    for segment in segments:
+        yield segment
+        done += segment.tables.height
+        if on_progress:
+            on_progress(done, total)
+
+
+def remove_tables(index: str | Path, wanted: Sequence[str]) -> Change:
+    """Take tables out of an index: by name, by a glob of names, or all of a source.
+
+    A table stays away, though its source holds it, until it is named to `covary index` itself.
+    """
+    started = time.time()
+    read_manifest(Path(index))  # it must be one
+    with building(Path(index).absolute()) as draft:
+        manifest = read_manifest(draft.index)
+        opened = [
+            (open_segment(segment_folder(draft.index, stored)), stored.removed)
+            for stored in manifest.segments
+        ]
+        known = known_tables(opened)
+        sources = {source_name(each) for each in wanted} & {*manifest.sources}
+        names = [each for each in wanted if source_name(each) not in sources]
+        going = [table for table in known if table.source in sources or _is_named(table, names)]
+        _require_all(names, going, draft.index)
+        dead: dict[int, list[int]] = {}
+        for table in going:
+            dead.setdefault(table.segment, []).append(table.place)
+        by_hand = {excluded(table) for table in going if table.source not in sources}
+        smaller = replace(
+            manifest,
+            segments=in_few_segments(without_tables(manifest.segments, dead), draft, manifest.config.scheme),
+            sources=tuple(source for source in manifest.sources if source not in sources),
+            excluded=tuple(sorted({*manifest.excluded, *by_hand})),
+        )
+        change = Change.of("remove", smaller, started, removed=len(going), kept=len(known) - len(going))
+        commit(draft, smaller, change)
+    return change
+
+
+def excluded(table: KnownTable) -> str:
+    """Return what a table is remembered by that was removed by hand."""
+    return f"{table.path}#{table.member}" if table.member else table.path
+
+
+def _is_named(table: KnownTable, names: Sequence[str]) -> bool:
+    return any(table.name == name or fnmatchcase(table.name, name) for name in names)
+
+
+def _require_all(names: Sequence[str], going: Sequence[KnownTable], index: Path) -> None:
+    for name in names:
+        if not any(_is_named(table, [name]) for table in going):
+            raise TableError(
+                f"{index} holds no table and no source {name!r}; covary info {index} lists its tables"
+            )

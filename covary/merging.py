@@ -1,0 +1,175 @@
+"""Segments to fewer: the tables that are left, in the order of their names, inverted anew.
+
+What comes out depends on the tables alone, not on the segments that they were in: an index that grew table by
+table ends up, once compacted, with the bytes of one that was built at once.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from covary.hashing import HashScheme
+from covary.segment import Places, Sketched, concatenated, lay_out, pieces, starts_of
+from covary.segmentfiles import COUNTED, NAMED, Segment
+
+ENTRIES_PER_SEGMENT = 1 << 25
+# Each segment costs a query a tenth of a millisecond, and memory to make grows with its entries.
+MOST_SEGMENTS = 20
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """A segment, and the places of the tables in it that are left."""
+
+    segment: Segment
+    tables: Places
+
+
+def all_of(segment: Segment) -> Part:
+    """Take every table of a segment."""
+    return Part(segment, np.arange(segment.places.height))
+
+
+def without(segment: Segment, removed: Sequence[int]) -> Part:
+    """Take the tables of a segment but some."""
+    return Part(segment, np.setdiff1d(np.arange(segment.places.height), np.array(removed, dtype=np.int64)))
+
+
+def merged(some: Iterable[Part], scheme: HashScheme) -> Iterator[Segment]:
+    """Put the tables of some segments into as few as may be, one after the other in the order of names."""
+    parts = list(some)
+    if not parts:
+        return
+    of_part = np.repeat(np.arange(len(parts)), [part.tables.size for part in parts])
+    tables = concatenated([part.tables for part in parts], np.int64)
+    order = np.array(_by_name(parts), dtype=np.int64)
+    entries = concatenated([_entries_by_table(part) for part in parts], np.int64)[order]
+    for together in _cut(entries):
+        chosen = order[together]
+        yield lay_out(_sketched(parts, of_part[chosen], tables[chosen]), scheme)
+
+
+def _by_name(parts: Sequence[Part]) -> list[int]:
+    names = [part.segment.read_tables(("name", "path", "member"))[part.tables] for part in parts]
+    every = pl.concat(names).with_row_index("place")
+    return every.sort("name", "path", "member", "place")["place"].to_list()
+
+
+def _entries_by_table(part: Part) -> Places:
+    arrays = part.segment.arrays
+    sizes = arrays["key_sets.size"][arrays["sketches.key_set"]]
+    height = part.segment.places.height
+    every = np.bincount(arrays["sketches.table"], weights=sizes, minlength=height).astype(np.int64)
+    return every[part.tables]
+
+
+def _cut(entries: Places) -> Iterator[slice]:
+    """Cut a list of tables into segments of bounded weight, however they came together."""
+    room = max(ENTRIES_PER_SEGMENT, int(entries.sum()) // MOST_SEGMENTS)
+    start, filled = 0, 0
+    for place, weight in enumerate(entries.tolist()):
+        if filled and filled + weight > room:
+            yield slice(start, place)
+            start, filled = place, 0
+        filled += weight
+    if start < entries.size:
+        yield slice(start, entries.size)
+
+
+def _sketched(parts: Sequence[Part], of_part: npt.NDArray[np.int64], tables: Places) -> Sketched:
+    """Lay flat some tables, given by part and place, in that order."""
+    taken = [
+        _taken(part.segment, np.flatnonzero(of_part == number), tables[of_part == number])
+        for number, part in enumerate(parts)
+    ]
+    names = sorted({name for part in taken for name in part.names})
+    facts = [_renamed(part, names) for part in taken]
+    sketches = {
+        name: concatenated([each[name] for each in facts], np.uint32) for name in ("table", *NAMED, *COUNTED)
+    }
+    set_table = concatenated([_table_of_sets(part) for part in taken], np.int64)
+    by_table = np.argsort(set_table, kind="stable")
+    sizes = concatenated([part.sizes for part in taken], np.int64)
+    widths = concatenated([part.widths for part in taken], np.int64)
+    in_order = pieces(np.arange(widths.sum()), starts_of(widths)[:-1][by_table], widths[by_table])
+    weights = sizes * widths
+    return Sketched(
+        _rows(parts, of_part, tables),
+        names,
+        {
+            **{name: array[in_order] for name, array in sketches.items()},
+            "key_set": np.repeat(np.arange(sizes.size, dtype=np.uint32), widths[by_table]),
+        },
+        sizes[by_table],
+        concatenated([part.complete for part in taken], np.bool_)[by_table],
+        concatenated([part.reach for part in taken], np.float64)[by_table],
+        pieces(
+            concatenated([part.hashes for part in taken], np.uint64),
+            starts_of(sizes)[:-1][by_table],
+            sizes[by_table],
+        ),
+        pieces(
+            concatenated([part.values for part in taken], np.float64),
+            starts_of(weights)[:-1][by_table],
+            weights[by_table],
+        ),
+    )
+
+
+def _taken(segment: Segment, numbers: Places, tables: Places) -> Sketched:
+    """Lay flat some tables of one segment, and number them anew."""
+    arrays = segment.arrays
+    number_of = np.full(segment.places.height, -1)
+    number_of[tables] = numbers
+    table = number_of[arrays["sketches.table"]]
+    wanted = np.flatnonzero(table >= 0)
+    key_set_of = arrays["sketches.key_set"][wanted]
+    sets = np.unique(key_set_of)
+    sizes = arrays["key_sets.size"][sets]
+    entries = pieces(arrays["members.entry"], arrays["key_sets.member_start"][sets], sizes).astype(np.int64)
+    in_dictionary = np.repeat(arrays["blocks.start"][arrays["key_sets.block"][sets]], sizes) + entries
+    named = np.unique(np.concatenate([arrays[f"sketches.{name}"][wanted] for name in NAMED]))
+    sketches = {
+        "table": table[wanted].astype(np.uint32),
+        "key_set": np.searchsorted(sets, key_set_of).astype(np.uint32),
+        **{name: np.searchsorted(named, arrays[f"sketches.{name}"][wanted]) for name in NAMED},
+        **{name: arrays[f"sketches.{name}"][wanted] for name in COUNTED},
+    }
+    return Sketched(
+        segment.tables,
+        segment.names.gather(named).to_list(),
+        sketches,
+        sizes,
+        arrays["key_sets.complete"][sets].astype(np.bool_),
+        arrays["key_sets.reach"][sets],
+        arrays["keys.hash"][arrays["dictionary.place"][in_dictionary]],
+        pieces(
+            arrays["values.value"],
+            arrays["sketches.value_start"][wanted],
+            arrays["key_sets.size"][key_set_of],
+        ),
+    )
+
+
+def _renamed(part: Sketched, names: Sequence[str]) -> dict[str, npt.NDArray[np.generic]]:
+    """Name the columns of sketches by their places in a longer list."""
+    place_of = {name: place for place, name in enumerate(names)}
+    places = np.array([place_of[name] for name in part.names], dtype=np.uint32)
+    return {
+        **part.sketches,
+        **{name: places[part.sketches[name]] for name in NAMED},
+    }
+
+
+def _table_of_sets(part: Sketched) -> Places:
+    starts = starts_of(part.widths)[:-1]
+    return part.sketches["table"][starts].astype(np.int64)
+
+
+def _rows(parts: Sequence[Part], of_part: npt.NDArray[np.int64], tables: Places) -> pl.DataFrame:
+    heights = starts_of(np.array([part.segment.tables.height for part in parts]))
+    every = pl.concat([part.segment.tables for part in parts])
+    return every[heights[of_part] + tables]

@@ -1,0 +1,113 @@
+"""What an index remembers of a table: where it came from, what its columns serve as, what was lost."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+COLUMN_NOTE = pl.Struct(
+    {
+        "name": pl.String,
+        "kind": pl.String,
+        "role": pl.String,
+        "reason": pl.String,
+        "keys": pl.List(pl.String),
+        "missing": pl.Int64,
+        "not_understood": pl.Int64,
+        "not_understood_examples": pl.List(pl.String),
+        "canonical_examples": pl.List(pl.List(pl.String)),
+    }
+)
+TABLES = pl.Schema(
+    {
+        "name": pl.String(),
+        "path": pl.String(),
+        "rows": pl.Int64(),
+        "bytes": pl.Int64(),
+        "version": pl.String(),
+        "problem": pl.String(),
+        "columns": pl.List(COLUMN_NOTE),
+        "member": pl.String(),
+        "source": pl.String(),
+        "checksum": pl.String(),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnNote:
+    """What was decided about a column, why, and what of it could not be used.
+
+    Attributes:
+        name: of the column.
+        kind: what it holds.
+        role: "key", "number", "key and number" or "".
+        reason: why, in plain words.
+        keys: the keys that it is part of: itself, and with another column.
+        missing: cells that are empty or a mark of absence; None if they were not counted.
+        not_understood: cells that are there, but could not be read as what the column holds.
+        not_understood_examples: a few of those.
+        canonical_examples: some keys as written and as canonical text.
+    """
+
+    name: str
+    kind: str
+    role: str
+    reason: str
+    keys: tuple[str, ...] = ()
+    missing: int | None = None
+    not_understood: int | None = None
+    not_understood_examples: tuple[str, ...] = ()
+    canonical_examples: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TableRecord:
+    """What the index remembers of a table.
+
+    Attributes:
+        name: of its own in the collection.
+        path: where it is, an absolute path or a URL.
+        rows: how many were read.
+        bytes: its size, compressed if it is.
+        version: changes when the table does; "" where that can't be told without reading it.
+        problem: why it was skipped, if it was.
+        columns: what was decided about each.
+        member: which table of a zip or a database.
+        source: what the person named when it was found.
+        checksum: of its content, if that was asked for.
+    """
+
+    name: str
+    path: str
+    rows: int = 0
+    bytes: int = 0
+    version: str = ""
+    problem: str | None = None
+    columns: tuple[ColumnNote, ...] = ()
+    member: str | None = None
+    source: str = ""
+    checksum: str | None = None
+
+
+def table_frame(records: Sequence[TableRecord]) -> pl.DataFrame:
+    """Write records as rows."""
+    fields = {name: [getattr(record, name) for record in records] for name in TABLES if name != "columns"}
+    kept = ColumnNote.__slots__
+    notes = [[{name: getattr(note, name) for name in kept} for note in record.columns] for record in records]
+    return pl.DataFrame({**fields, "columns": notes}, schema=TABLES)
+
+
+def records_of(tables: pl.DataFrame) -> list[TableRecord]:
+    """Read the records that rows hold."""
+    return [
+        TableRecord(**row | {"columns": tuple(ColumnNote(**_frozen(column)) for column in row["columns"])})
+        for row in tables.iter_rows(named=True)
+    ]
+
+
+def _frozen(column: dict[str, Any]) -> dict[str, Any]:
+    lists = {name: tuple(each) for name, each in column.items() if isinstance(each, list)}
+    examples = tuple((written, text) for written, text in column["canonical_examples"])
+    return column | lists | {"canonical_examples": examples}

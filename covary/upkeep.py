@@ -1,0 +1,91 @@
+"""The commands that keep an index in order: remove, compact, history, check."""
+
+import time
+from dataclasses import asdict
+
+from covary import options
+from covary.errors import CovaryError
+
+
+def remove(index: options.IndexFolder, tables: options.Removed, as_json: options.Json = False) -> None:
+    """Take tables out of an index: by name, by a glob of names, or a whole source.
+
+    covary remove my.covary weather
+
+    covary remove my.covary 'tmp/*' data/old/
+
+    A table stays away, though its source still holds it, until you name its file to covary index.
+    """
+    from covary.changeviews import done_view
+    from covary.maintenance import remove_tables
+    from covary.terminal import print_json, show
+
+    change = remove_tables(index, tables)
+    if as_json:
+        print_json({"index": str(index)} | asdict(change))
+    else:
+        show(done_view(str(index), change))
+
+
+def compact(index: options.IndexFolder, as_json: options.Json = False) -> None:
+    """Write an index anew without what was removed from it: smaller, and a little faster to ask.
+
+    covary compact my.covary
+
+    The files are then those of an index built at once from the same tables. Needs room for both on the disk.
+    """
+    from covary.changeviews import done_view
+    from covary.maintenance import compact_index
+    from covary.progress import showing_work
+    from covary.terminal import print_json, show
+
+    with showing_work("{done:,} of {total:,} tables merged") as tell:
+        change = compact_index(index, tell)
+    if as_json:
+        print_json({"index": str(index)} | asdict(change))
+    else:
+        show(done_view(str(index), change))
+
+
+def history(index: options.IndexFolder, as_json: options.Json = False) -> None:
+    """Tell what was done to an index: when, what was read, and what was removed.
+
+    covary history my.covary
+    """
+    from covary.changeviews import history_view
+    from covary.history import read_history
+    from covary.store import read_manifest
+    from covary.terminal import print_json, show
+
+    read_manifest(index)
+    changes = read_history(index)
+    if as_json:
+        print_json({"index": str(index), "history": [asdict(change) for change in changes]})
+    else:
+        show(history_view(changes))
+
+
+def check(index: options.IndexFolder, as_json: options.Json = False) -> None:
+    """Read every file of an index and say what is damaged, if anything is.
+
+    covary check my.covary
+
+    Exits with 2 if something is; covary index --into INDEX --repair then reads again what was lost.
+    """
+    from covary.changeviews import inspection_view
+    from covary.integrity import inspect
+    from covary.progress import showing_work
+    from covary.terminal import print_json, show
+
+    started = time.perf_counter()
+    with showing_work("{done:,} of {total:,} files read") as tell:
+        found = inspect(index, tell)
+    elapsed_ms = (time.perf_counter() - started) * 1e3
+    if as_json:
+        print_json(asdict(found) | {"elapsed_ms": elapsed_ms})
+    else:
+        show(inspection_view(found, elapsed_ms))
+    if found.damaged:
+        raise CovaryError(
+            f"{index} is damaged; covary index --into {index} --repair reads again what it lost"
+        )

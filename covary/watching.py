@@ -1,0 +1,56 @@
+"""How far a build is, read from the logs that its tasks write."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event, Thread
+
+POLL_SECONDS = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a build is: tables done, tables in all, and the names of those being read."""
+
+    done: int
+    total: int
+    reading: tuple[str, ...]
+
+
+OnProgress = Callable[[Progress], None]
+
+
+@contextmanager
+def watching(logs: Path, total: int, on_progress: OnProgress | None) -> Iterator[None]:
+    """Report from the tasks' logs until the work in the block is done."""
+    if on_progress is None:
+        yield
+        return
+    finished = Event()
+
+    def watch() -> None:
+        while not finished.wait(POLL_SECONDS):
+            on_progress(_progress(logs, total))
+
+    watcher = Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        finished.set()
+        watcher.join()
+        on_progress(_progress(logs, total))
+
+
+def _progress(logs: Path, total: int) -> Progress:
+    done: set[str] = set()
+    reading: dict[str, None] = {}
+    for log in sorted(logs.iterdir()):
+        for line in log.read_text(encoding="utf-8").splitlines():
+            event, _, table = line.partition("\t")
+            if event == "done":
+                done.add(table)
+            else:
+                reading[table] = None
+    return Progress(len(done), total, tuple(table for table in reading if table not in done))
