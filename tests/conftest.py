@@ -1,3 +1,4 @@
+import subprocess
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -116,3 +117,26 @@ def without_spark():
         patch.setattr(covary.build, "session", lambda spark, master, remote: nullcontext())
         patch.delenv("COLUMNS", raising=False)
         yield
+
+
+@pytest.fixture
+def mounted(tmp_path):
+    """Make a small file system, so that the real errors of a full disk are met."""
+    folders = []
+
+    def mount(options):
+        folder = tmp_path / f"disk{len(folders)}"
+        folder.mkdir()
+        command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+        except FileNotFoundError:
+            pytest.skip("no mount command: can't make a file system to fill up")
+        if done.returncode:
+            pytest.skip(f"can't mount a small file system: {done.stderr.strip()}")
+        folders.append(folder)
+        return folder
+
+    yield mount
+    for folder in folders:
+        subprocess.run(["umount", "-l", str(folder)], check=True)

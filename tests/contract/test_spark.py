@@ -197,29 +197,6 @@ def test_a_build_that_died_before_its_manifest_does_not_block_the_next(spark, la
     assert not {"000001", "000002"} & {folder.name for folder in (index / "segments").iterdir()}
 
 
-@pytest.fixture
-def mounted(tmp_path):
-    """Make a small file system, so that the real errors of a full disk are met."""
-    folders = []
-
-    def mount(options):
-        folder = tmp_path / f"disk{len(folders)}"
-        folder.mkdir()
-        command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)]
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-        except FileNotFoundError:
-            pytest.skip("no mount command: can't make a file system to fill up")
-        if done.returncode:
-            pytest.skip(f"can't mount a small file system: {done.stderr.strip()}")
-        folders.append(folder)
-        return folder
-
-    yield mount
-    for folder in folders:
-        subprocess.run(["umount", "-l", str(folder)], check=True)
-
-
 @pytest.mark.parametrize("in_chunks", [False, True], ids=["whole", "in chunks"])
 def test_a_full_disk_leaves_the_previous_index_as_it_was(spark, lake, large, mounted, monkeypatch, in_chunks):
     disk = mounted("size=768k")
