@@ -23,13 +23,13 @@ PLAIN_TYPES = (
 
 def parquet_layout(source: TableSource) -> tuple[tuple[str, ...], Dialect | None]:
     """The names of the columns that can serve."""
-    with _parquet_file(source) as file:
+    with parquet_file(source.path) as file:
         return plain_names(file.schema_arrow), None
 
 
 def parquet_ranges(source: TableSource, dialect: Dialect | None, chunk_bytes: int) -> list[tuple[int, int]]:
     """The row groups of the parts of a file."""
-    with _parquet_file(source) as file:
+    with parquet_file(source.path) as file:
         footer = file.metadata
     groups = (footer.row_group(number) for number in range(footer.num_row_groups))
     return grouped(
@@ -42,23 +42,31 @@ def parquet_frames(
     source: TableSource, part: tuple[int, int], dialect: Dialect | None, columns: list[str], size: int
 ) -> Iterator[pl.DataFrame]:
     """The rows of some row groups, in batches of bounded size."""
-    with _parquet_file(source) as file:
-        groups = range(part[0], file.num_row_groups if part[1] < 0 else part[1])
-        weight = sum(file.metadata.row_group(group).total_byte_size for group in groups)
-        rows = sum(file.metadata.row_group(group).num_rows for group in groups)
-        batch_rows = max(1024, min(BATCH_ROWS, rows * 4 * size // max(weight, 1)))
-        for batch in file.iter_batches(batch_rows, list(groups), columns, use_threads=False):
+    with parquet_file(source.path) as file:
+        for batch in parquet_batches(file, part, columns, size):
             yield from_arrow(batch, columns)
 
 
+def parquet_batches(
+    file: Any, part: tuple[int, int], columns: list[str], size: int
+) -> Iterator[pa.RecordBatch]:
+    """The rows of some row groups of an open file, about `size` bytes on disk at a time."""
+    groups = range(part[0], file.num_row_groups if part[1] < 0 else part[1])
+    weight = sum(file.metadata.row_group(group).total_byte_size for group in groups)
+    rows = sum(file.metadata.row_group(group).num_rows for group in groups)
+    batch_rows = max(1024, min(BATCH_ROWS, rows * 4 * size // max(weight, 1)))
+    yield from file.iter_batches(batch_rows, list(groups), columns, use_threads=False)
+
+
 @contextmanager
-def _parquet_file(source: TableSource) -> Iterator[Any]:
-    if not is_url(source.path):
-        with pa.parquet.ParquetFile(source.path) as file:
+def parquet_file(path: str, **options: Any) -> Iterator[Any]:
+    """Open a Parquet file by path or URL."""
+    if not is_url(path):
+        with pa.parquet.ParquetFile(path, **options) as file:
             yield file
         return
     # Only the columns asked for are fetched, each in one request.
-    with open_bytes(source.path) as stream, pa.parquet.ParquetFile(stream, pre_buffer=True) as file:
+    with open_bytes(path) as stream, pa.parquet.ParquetFile(stream, pre_buffer=True, **options) as file:
         yield file
 
 

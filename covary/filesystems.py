@@ -103,6 +103,22 @@ def remote_facts(info: Mapping[str, Any]) -> FileFacts:
     return FileFacts(size, f"{size} {mark}" if mark else "")
 
 
+def files_in(folder: str) -> dict[str, FileFacts]:
+    """The files right in a folder, by name, with the size and version of each."""
+    if not is_url(folder):
+        with os.scandir(folder) as entries:
+            return {entry.name: _local_facts(entry.stat()) for entry in entries if entry.is_file()}
+    files, place = file_system(folder)
+    files.invalidate_cache()
+    listed = files.ls(place, detail=True)
+    return {info["name"].rpartition("/")[2]: remote_facts(info) for info in listed if info["type"] == "file"}
+
+
+def s3_endpoint() -> str | None:
+    """Where S3 is asked for, if the environment names another place than Amazon's."""
+    return os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+
+
 def look_at(path: str, length: int) -> tuple[FileFacts, bytes]:
     """Tell a file's size and version, and its first bytes."""
     if is_url(path):
