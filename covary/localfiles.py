@@ -3,9 +3,11 @@
 import glob
 import os
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from covary.errors import UnreadableTable
+from covary.lakehouses import folders_around, lakehouse_at
 from covary.tablesource import FoundFile, SkippedSource
 
 Found = Iterator[FoundFile | SkippedSource]
@@ -15,7 +17,10 @@ def local_files(source: str) -> Found:
     """Every file that a path or a glob names, in a fixed order."""
     absolute = absolute_path(source)
     if os.path.isdir(absolute):
-        yield from _walk(absolute, absolute, set())
+        if lakehouse := lakehouse_at(absolute):
+            yield FoundFile(absolute, os.path.dirname(absolute), explicit=True, lakehouse=lakehouse)
+        else:
+            yield from _walk(absolute, absolute, set())
     elif os.path.lexists(absolute):
         yield FoundFile(absolute, os.path.dirname(absolute), explicit=True)
     elif glob.has_magic(source):
@@ -42,13 +47,26 @@ def _matches(source: str, pattern: str) -> Found:
     fixed = next(number for number, part in enumerate(parts) if glob.has_magic(part))
     root = os.sep.join(parts[:fixed]) or os.sep
     seen: set[tuple[int, int]] = set()
+    lakehouse = cache(lakehouse_at)  # the same folders lie around many files
+    tables: set[str] = set()
     for match in matches:
         if _in_an_index(match):
+            continue
+        # A file of a lakehouse's table is no table: it may hold rows that were deleted long ago.
+        if table := next(filter(lakehouse, folders_around(match)), None):
+            if table not in tables:
+                tables.add(table)
+                yield FoundFile(table, _root_of(table, root), lakehouse=lakehouse(table))
             continue
         if not os.path.isdir(match):
             yield FoundFile(match, root)
         elif os.path.basename(pattern) != "**":  # which already names every file below
             yield from _walk(match, root, seen)
+
+
+def _root_of(table: str, root: str) -> str:
+    """The folder below which a table is named: that of the glob, unless the glob begins inside the table."""
+    return root if table.startswith(os.path.join(root, "")) else os.path.dirname(table)
 
 
 def _in_an_index(path: str) -> bool:
@@ -69,6 +87,9 @@ def _walk(folder: str, root: str, seen: set[tuple[int, int]]) -> Found:
         return
     seen.add((status.st_dev, status.st_ino))
     if _in_an_index(folder):
+        return
+    if lakehouse := lakehouse_at(folder):
+        yield FoundFile(folder, root, lakehouse=lakehouse)
         return
     for entry in ordered:
         if entry.name.startswith((".", "_")):

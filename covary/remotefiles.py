@@ -2,13 +2,18 @@
 
 import glob
 import posixpath
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 from covary.errors import CovaryError, UnreadableTable
 from covary.filesystems import file_system, remote_facts
+from covary.lakehouses import folders_around, lakehouses_among, remote_lakehouse_at
 from covary.localfiles import os_reason
 from covary.tablesource import FoundFile, shown
+
+REQUESTS_AT_ONCE = 32
 
 
 def remote_files(url: str) -> Iterator[FoundFile]:
@@ -17,33 +22,63 @@ def remote_files(url: str) -> Iterator[FoundFile]:
     try:
         files.invalidate_cache()
         found, root = _listed(files, place)
+        lakehouses = _lakehouses(files, place, found)
     except CovaryError:
         raise
     except Exception as problem:  # each kind of store has errors of its own
         raise UnreadableTable(shown(url), _reason(problem)) from problem
-    if not found:
+    tables: dict[str, dict[str, Any]] = {}
+    for path, info in found.items():
+        table = next((folder for folder in folders_around(path) if folder in lakehouses), path)
+        if table in lakehouses or info["type"] == "file":
+            tables.setdefault(table, info)
+    if not tables:
         raise UnreadableTable(shown(url), "there is no file")
-    for path, info in sorted(found.items()):
+    for path, info in sorted(tables.items()):
+        lakehouse = lakehouses.get(path)
+        facts = None if lakehouse else remote_facts(info)
         if path == place.rstrip("/"):
-            yield FoundFile(url, posixpath.dirname(url), True, remote_facts(info))
-        elif not _is_hidden(path, root):
-            full, folder = files.unstrip_protocol(path), files.unstrip_protocol(root)
-            yield FoundFile(full, folder, facts=remote_facts(info))
+            yield FoundFile(url.rstrip("/"), posixpath.dirname(url.rstrip("/")), True, facts, lakehouse)
+            continue
+        folder = root if path.startswith(f"{root}/") else posixpath.dirname(path)
+        if not _is_hidden(path, folder):
+            full, below = files.unstrip_protocol(path), files.unstrip_protocol(folder)
+            yield FoundFile(full, below, facts=facts, lakehouse=lakehouse)
+
+
+def remote_table(url: str) -> FoundFile:
+    """The one file or the one folder of a lakehouse's table that a URL names."""
+    files, place = file_system(url)
+    try:
+        files.invalidate_cache()
+        lakehouse = remote_lakehouse_at(files, place.rstrip("/"))
+    except Exception as problem:
+        raise UnreadableTable(shown(url), _reason(problem)) from problem
+    named = url.rstrip("/") if lakehouse else url
+    return FoundFile(named, posixpath.dirname(named), explicit=True, lakehouse=lakehouse)
 
 
 def _listed(files: Any, place: str) -> tuple[dict[str, Any], str]:
-    """The files that a place names, with what is known of each, and the folder below which they are."""
+    """What a place names, with what is known of each, and the folder below which they are."""
     if glob.has_magic(place):
         fixed = place[: min(place.find(mark) for mark in "*?[" if mark in place)]
-        found = files.glob(place, detail=True)
-        return {path: info for path, info in found.items() if info["type"] == "file"}, posixpath.dirname(
-            fixed
-        )
+        return files.glob(place, detail=True), posixpath.dirname(fixed)
     found = files.find(place, detail=True)
     if not found:  # a file that can't be listed, only asked for: a web page, say
         info = files.info(place)
         found = {place.rstrip("/"): info} if info["type"] == "file" else {}
     return found, place.rstrip("/")
+
+
+def _lakehouses(files: Any, place: str, found: Collection[str]) -> dict[str, str]:
+    """The folders that are a lakehouse's tables, of those that hold what was found."""
+    if not glob.has_magic(place):
+        return lakehouses_among(found)
+    # A glob tells only what it matches: ask for the logs of the folders around.
+    folders = sorted({folder for path in found for folder in folders_around(path)})
+    with ThreadPoolExecutor(REQUESTS_AT_ONCE) as asking:
+        formats = asking.map(partial(remote_lakehouse_at, files), folders)
+        return {folder: kind for folder, kind in zip(folders, formats, strict=True) if kind}
 
 
 def _is_hidden(path: str, root: str) -> bool:

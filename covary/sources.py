@@ -1,4 +1,4 @@
-"""What is a table: files, folders, globs and URLs -> TableSources with names of their own."""
+"""What is a table: files, folders, globs, URLs and catalogs -> TableSources with names of their own."""
 
 import os
 from collections import Counter
@@ -10,15 +10,15 @@ from typing import NamedTuple
 
 import xxhash
 
-from covary.errors import UnreadableTable
+from covary.errors import MissingPart, UnreadableTable
 from covary.fileformat import FILE_FORMATS, NotATable
 from covary.filesystems import is_url, open_bytes
+from covary.icebergtables import catalog_tables, is_of_catalog
+from covary.lakehouses import lakehouse_at
 from covary.localfiles import absolute_path, local_files
-from covary.remotefiles import remote_files
+from covary.remotefiles import REQUESTS_AT_ONCE, remote_files, remote_table
 from covary.tablefiles import tables_in
 from covary.tablesource import FoundFile, SkippedSource, TableSource, shown
-
-REQUESTS_AT_ONCE = 32
 
 
 class Listing(NamedTuple):
@@ -65,7 +65,7 @@ def find_tables(
 
 def source_name(source: str) -> str:
     """Return a source as an index remembers it: the same wherever a command is run, and without a secret."""
-    return shown(source if is_url(source) else absolute_path(source))
+    return shown(source if is_url(source) or is_of_catalog(source) else absolute_path(source))
 
 
 def with_checksums(listing: Listing) -> Listing:
@@ -88,13 +88,10 @@ def _with_checksum(table: TableSource) -> TableSource:
 
 
 def table_at(path: str | os.PathLike[str]) -> TableSource:
-    """The one table in a file, or UnreadableTable with a plain reason."""
+    """The one table that a path or a URL names, or UnreadableTable with a plain reason."""
     given = os.fspath(path)
-    if not is_url(given) and os.path.isdir(given):
-        raise UnreadableTable(given, "it's a folder; name one table in it")
-    full = given if is_url(given) else absolute_path(given)
     try:
-        found = tables_in(FoundFile(full, os.path.dirname(full), explicit=True))
+        found = tables_in(_named(given))
     except NotATable as error:
         raise UnreadableTable(shown(given), str(error)) from None
     tables = [table for table in found if isinstance(table, TableSource)]
@@ -104,10 +101,26 @@ def table_at(path: str | os.PathLike[str]) -> TableSource:
     return tables[0]
 
 
+def _named(given: str) -> FoundFile:
+    if is_of_catalog(given):
+        found = list(catalog_tables(given))
+        if len(found) > 1:
+            raise UnreadableTable(given, f"it holds {len(found)} tables; name one, as {found[0].path}")
+        return found[0]
+    if is_url(given):
+        return remote_table(given)
+    full = absolute_path(given)
+    lakehouse = lakehouse_at(full)
+    if os.path.isdir(full) and not lakehouse:
+        raise UnreadableTable(given, "it's a folder; name one table in it")
+    return FoundFile(full, os.path.dirname(full), explicit=True, lakehouse=lakehouse)
+
+
 def _found_in(source: str) -> Iterator[tuple[str, TableSource | SkippedSource]]:
     """The tables of one source, each with the folder below which it is named."""
-    if is_url(source):
-        files: list[FoundFile | SkippedSource] = list(remote_files(source))
+    if is_url(source) or is_of_catalog(source):
+        list_remote = catalog_tables if is_of_catalog(source) else remote_files
+        files: list[FoundFile | SkippedSource] = list(list_remote(source))
         with ThreadPoolExecutor(REQUESTS_AT_ONCE) as asking:  # each file is a request away
             looked_into = list(asking.map(_looked_into, files))
     else:
@@ -124,6 +137,10 @@ def _looked_into(file: FoundFile | SkippedSource) -> Sequence[TableSource | Skip
     try:
         return tables_in(file)
     except NotATable as error:
+        return [SkippedSource(file.path, str(error))]
+    except MissingPart as error:
+        if file.explicit:
+            raise
         return [SkippedSource(file.path, str(error))]
 
 
@@ -142,6 +159,8 @@ def _with_unique_names(found: list[tuple[TableSource, str]], taken: Collection[s
 
 
 def _with_suffixes(table: TableSource, root: str) -> str:
+    if is_of_catalog(table.path):
+        return _in_full(table, root)
     return _joined(os.path.relpath(table.path, root), table.member)
 
 

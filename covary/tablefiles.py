@@ -5,6 +5,8 @@ import zipfile
 from collections.abc import Sequence
 from dataclasses import replace
 
+from covary.deltatables import delta_source
+from covary.errors import UnreadableTable
 from covary.fileformat import (
     FORMATS,
     HEAD_BYTES,
@@ -16,12 +18,17 @@ from covary.fileformat import (
     split_name,
 )
 from covary.filesystems import FileFacts, is_url, look_at, open_bytes
+from covary.icebergtables import iceberg_source, is_of_catalog
 from covary.localfiles import os_reason
 from covary.tablesource import FoundFile, SkippedSource, TableSource, shown
+
+LAKEHOUSES = {"delta": delta_source, "iceberg": iceberg_source}
 
 
 def tables_in(file: FoundFile) -> Sequence[TableSource | SkippedSource]:
     """The tables of one file."""
+    if file.lakehouse:
+        return [_lakehouse_table(file, file.lakehouse)]
     stem, suffix = split_name(
         os.path.basename(file.path.partition("?")[0] if is_url(file.path) else file.path)
     )
@@ -38,6 +45,17 @@ def tables_in(file: FoundFile) -> Sequence[TableSource | SkippedSource]:
         return _tables_in_zip(table)
     kind = format_of(suffix, head, compression, file.explicit)
     return [replace(table, format=kind)] if kind else []
+
+
+def _lakehouse_table(file: FoundFile, lakehouse: str) -> TableSource:
+    if is_of_catalog(file.path):
+        name = file.path.removeprefix(f"{file.root}.").replace(".", "/")
+    else:
+        name = os.path.relpath(file.path, file.root).replace(os.sep, "/")
+    try:
+        return LAKEHOUSES[lakehouse](name, file.path)
+    except UnreadableTable as problem:
+        raise NotATable(problem.reason) from problem
 
 
 def _look(file: FoundFile) -> tuple[FileFacts, bytes]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import polars as pl
 import pyarrow as pa
 
-from covary import columnar, textfile, textrows
+from covary import columnar, deltatables, icebergtables, textfile, textrows
 from covary.columnar import BATCH_ROWS
 from covary.csvfile import Dialect
 from covary.csvsplit import BLOCK_BYTES
@@ -30,7 +30,7 @@ FAILURES = (
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A part of a table that one task reads: bytes of text, row groups of Parquet, batches of Arrow."""
+    """A part of a table that one task reads: bytes of text, row groups, batches, a lakehouse's files."""
 
     source: TableSource
     number: int
@@ -51,19 +51,28 @@ LAYOUTS = {
     "jsonl": textrows.json_layout,
     "parquet": columnar.parquet_layout,
     "arrow": columnar.arrow_layout,
+    "delta": deltatables.delta_layout,
+    "iceberg": icebergtables.iceberg_layout,
 }
 PLANS = {
     "csv": textfile.text_ranges,
     "jsonl": textfile.text_ranges,
     "parquet": columnar.parquet_ranges,
     "arrow": columnar.arrow_ranges,
+    "delta": deltatables.delta_ranges,
+    "iceberg": icebergtables.iceberg_ranges,
 }
 READERS = {
     "csv": textrows.csv_frames,
     "jsonl": textrows.json_frames,
     "parquet": columnar.parquet_frames,
     "arrow": columnar.arrow_frames,
+    "delta": deltatables.delta_frames,
+    "iceberg": icebergtables.iceberg_frames,
 }
+
+# Whose readers open one version of a table, whatever becomes of it while it is read.
+PINNED = {"delta", "iceberg"}
 
 
 def layout_of(source: TableSource) -> Layout:
@@ -102,11 +111,15 @@ def _read(chunk: Chunk, layout: Layout, columns: Sequence[str] | None, size: int
     source, part = chunk.source, (chunk.start, chunk.stop)
     with _reading(source):
         # The parts of a table must be of one and the same file; a table in one piece may have changed since.
-        expected = facts_of(source.path).version if part == WHOLE else source.version
+        expected = _version_now(source) if part == WHOLE else source.version
         for frame in READERS[source.format](source, part, layout.dialect, wanted, size):
             yield from frame.iter_slices(BATCH_ROWS) if frame.height > BATCH_ROWS else (frame,)
-        if facts_of(source.path).version != expected:
+        if _version_now(source) != expected:
             raise ValueError("it changed while it was read; try again")
+
+
+def _version_now(source: TableSource) -> str:
+    return source.version if source.format in PINNED else facts_of(source.path).version
 
 
 @contextmanager

@@ -53,19 +53,21 @@ class SkippedSource:
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    """A file that may be a table.
+    """A file that may be a table, or a folder or a catalog's entry that is one.
 
     Attributes:
         path: absolute, or a URL.
         root: the folder below which tables are named.
         explicit: named by the person, so an unknown suffix is no reason to pass it by.
         facts: if the listing told them.
+        lakehouse: the format of a table that is more than a file.
     """
 
     path: str
     root: str
     explicit: bool = False
     facts: FileFacts | None = None
+    lakehouse: str | None = None
 
 
 def shown(path: str) -> str:

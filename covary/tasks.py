@@ -33,6 +33,7 @@ from covary.tablesource import TableSource, shown
 from covary.tallies import Tallies
 
 CHUNK_BYTES = 32 << 20
+PARQUET_FORMATS = {"parquet", "delta", "iceberg"}
 PARQUET_CHUNK_BYTES = 16 << 20  # packed tighter, so each byte is more work
 # A table's partial sketches are merged by one task: these bound its memory, whatever the table's size.
 MOST_CHUNKS, MOST_PARTIALS = 256, 8192
@@ -129,7 +130,7 @@ def plan(tables: Sequence[TableSource], settings: Settings) -> Plan:
 
 
 def _cut(table: TableSource, settings: Settings) -> LargeTable | None:
-    smallest = PARQUET_CHUNK_BYTES if table.format == "parquet" else CHUNK_BYTES
+    smallest = PARQUET_CHUNK_BYTES if table.format in PARQUET_FORMATS else CHUNK_BYTES
     chunk_bytes = max(smallest, -(-table.size // MOST_CHUNKS))
     if table.size <= chunk_bytes:
         return None

@@ -29,7 +29,7 @@ def test_a_folder_is_walked_in_a_fixed_order_and_named_from_its_root(tmp_path):
 
 
 def test_what_is_hidden_or_no_table_is_passed_by_in_silence(tmp_path):
-    for name in (".hidden.csv", "_SUCCESS", ".git/x.csv", "_delta_log/0.json", "README.md", "a.py", "b.png"):
+    for name in (".hidden.csv", "_SUCCESS", ".git/x.csv", "_temporary/0.json", "README.md", "a.py", "b.png"):
         write(tmp_path / name)
     write(tmp_path / "notes.txt", b"Some notes.\nNothing tabular at all.\n\nReally.\n")
     assert find_tables([tmp_path]) == ([], [], [])

@@ -1,0 +1,106 @@
+"""One data file of a Delta table, its rows as the table has them."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
+
+import numpy as np
+import pyarrow as pa
+
+from covary.columnar import parquet_batches, parquet_file
+from covary.filesystems import URL
+
+FIELD_ID, MAPPED_ID, MAPPED_NAME = (
+    b"PARQUET:field_id", "delta.columnMapping.id", "delta.columnMapping.physicalName",
+)  # fmt: skip
+LOCAL = re.compile(r"file:/*(?=/)")  # Hadoop writes one slash, others three
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A Parquet file of a table: its path in the log, its bytes, and the values of its partition."""
+
+    path: str
+    size: int
+    partition: Mapping[str, Any]
+
+    def at(self, folder: str) -> str:
+        """Where the file is: the log names it by a URL, mostly relative to the table's folder."""
+        path = unquote(self.path)
+        if local := LOCAL.match(path):
+            return path[local.end() :]
+        return path if URL.match(path) else f"{folder.rstrip('/')}/{path}"
+
+
+@dataclass(frozen=True, slots=True)
+class TableSchema:
+    """A table's columns, and what tells how they are named in its files.
+
+    Attributes:
+        columns: with the names and types that the table has now.
+        facts: of each column, by name: its number and its name in the files.
+        mapping: by which of the two a file's columns are known, "id" or "name"; "none": by the table's names.
+        partition: the columns that are not in the files.
+    """
+
+    columns: pa.Schema
+    facts: Mapping[str, Mapping[str, Any]]
+    mapping: str
+    partition: frozenset[str]
+
+    def stored(self, file: pa.Schema) -> dict[str, str]:
+        """The name that each column has in a file, if the file has it."""
+        inside = {name: name for name in file.names}
+        if self.mapping == "id":
+            inside = {_text((field.metadata or {}).get(FIELD_ID)): field.name for field in file}
+        mark = {"id": MAPPED_ID, "name": MAPPED_NAME}.get(self.mapping)
+        known_by = {name: str(self.facts[name].get(mark)) if mark else name for name in self.columns.names}
+        return {
+            name: inside[mark]
+            for name, mark in known_by.items()
+            if mark in inside and name not in self.partition
+        }
+
+
+def file_rows(
+    file: DataFile, folder: str, schema: TableSchema, columns: list[str], size: int, kept: Any
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a file: renamed, widened, nulls where it lacks a column, without those deleted since."""
+    with parquet_file(file.at(folder), coerce_int96_timestamp_unit="us") as opened:
+        stored = schema.stored(opened.schema_arrow)
+        mask = _mask(kept, opened.metadata.num_rows)
+        start = 0
+        there = [stored[name] for name in columns if name in stored]
+        for batch in parquet_batches(opened, (0, -1), there, size):
+            arrays = [
+                _cast(batch.column(stored[name]), schema.columns.field(name).type)
+                if name in stored
+                else _constant(file.partition.get(name), schema.columns.field(name).type, batch.num_rows)
+                for name in columns
+            ]
+            rows = pa.RecordBatch.from_arrays(arrays, names=columns)
+            yield rows if mask is None else rows.filter(pa.array(mask[start : start + batch.num_rows]))
+            start += batch.num_rows
+
+
+def _text(number: bytes | None) -> str:
+    return number.decode() if number else ""
+
+
+def _mask(kept: Any, rows: int) -> Any:
+    if kept is None:
+        return None
+    mask = np.ones(rows, dtype=bool)  # what a deletion vector says nothing of is there
+    mask[: len(kept)] = kept.values.to_numpy(zero_copy_only=False)
+    return mask
+
+
+def _cast(column: pa.Array, dtype: pa.DataType) -> pa.Array:
+    # Only timestamps may lose something: digits below the microsecond, which Delta doesn't have.
+    return column.cast(dtype, safe=not pa.types.is_timestamp(dtype))
+
+
+def _constant(value: Any, dtype: pa.DataType, rows: int) -> pa.Array:
+    return pa.nulls(rows, dtype) if value is None else pa.repeat(pa.scalar(value, dtype), rows)

@@ -1,0 +1,132 @@
+"""Delta Lake tables: one version of a table, its data files read apart, each as the table's log says."""
+
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import unquote
+
+import polars as pl
+import pyarrow as pa
+
+from covary.columnar import from_arrow, grouped, plain_names
+from covary.csvfile import Dialect
+from covary.deltafiles import DataFile, TableSchema, file_rows
+from covary.deltalog import damage_of, emptied_commit
+from covary.errors import MissingPart
+from covary.filesystems import URL, s3_endpoint
+from covary.lakehouses import told_plainly
+from covary.tablesource import TableSource, shown
+
+# What a table may ask of its reader that is seen to here or in delta-rs; any other feature is refused.
+READER_FEATURES = {
+    "columnMapping", "deletionVectors", "timestampNtz", "typeWidening", "typeWidening-preview",
+    "v2Checkpoint", "vacuumProtocolCheck", "variantType", "variantType-preview",
+    "variantShredding", "variantShredding-preview",
+}  # fmt: skip
+
+
+def delta_source(name: str, path: str) -> TableSource:
+    """The table in a folder, at its newest version."""
+    with told_plainly(shown(path)):
+        table = _opened(path)
+        if empty := emptied_commit(path):
+            raise ValueError(f"{empty} is empty; the newest changes are lost")
+        # The number alone would not tell a table from another that was put in its place.
+        version = f"{table.version()} {table.metadata().id}"
+        size = sum(file.size for file in _data_files(table))
+    return TableSource(name, path, "delta", None, None, size, version)
+
+
+def delta_layout(source: TableSource) -> tuple[tuple[str, ...], Dialect | None]:
+    """The names of the columns that can serve."""
+    return plain_names(_schema(_pinned(source)).columns), None
+
+
+def delta_ranges(source: TableSource, dialect: Dialect | None, chunk_bytes: int) -> list[tuple[int, int]]:
+    """The data files of the parts of a table."""
+    return grouped([file.size for file in _data_files(_pinned(source))], chunk_bytes)
+
+
+def delta_frames(
+    source: TableSource, part: tuple[int, int], dialect: Dialect | None, columns: list[str], size: int
+) -> Iterator[pl.DataFrame]:
+    """The rows of some data files, in batches of bounded size."""
+    table = _pinned(source)
+    kept, schema = _kept_rows(table, source), _schema(table)
+    for file in _data_files(table)[part[0] : None if part[1] < 0 else part[1]]:
+        with told_plainly(source.place, f"its data file {unquote(file.path)}"):
+            mask = kept.get(_uri(table, file.path))
+            for batch in file_rows(file, source.path, schema, columns, size, mask):
+                yield from_arrow(batch, columns)
+
+
+def _opened(path: str, version: int | None = None) -> Any:
+    try:
+        from deltalake import DeltaTable
+    except ImportError:
+        raise MissingPart("reading Delta tables needs: pip install 'covary[delta]'") from None
+    try:
+        table = DeltaTable(path, version=version, storage_options=_storage_options(path))
+    except Exception as problem:
+        if damaged := damage_of(path):
+            raise ValueError(f"{damaged} can't be read: {problem}") from problem
+        raise
+    if unknown := set(table.protocol().reader_features or ()) - READER_FEATURES:
+        raise ValueError(
+            f"it uses a feature of Delta Lake that covary can't read: {', '.join(sorted(unknown))}"
+        )
+    return table
+
+
+def _storage_options(path: str) -> dict[str, str] | None:
+    """What delta-rs must be told: all else, credentials too, it finds in the environment by itself."""
+    endpoint = s3_endpoint()
+    if not endpoint or not path.startswith("s3"):
+        return None
+    return {"AWS_ENDPOINT_URL": endpoint, "AWS_ALLOW_HTTP": str(endpoint.startswith("http://")).lower()}
+
+
+def _pinned(source: TableSource) -> Any:
+    number, _, identity = source.version.partition(" ")
+    with told_plainly(source.place):
+        table = _opened(source.path, int(number))
+        if str(table.metadata().id) != identity:
+            raise ValueError("another table was put in its place while it was read; try again")
+    return table
+
+
+def _schema(table: Any) -> TableSchema:
+    facts = table.metadata()
+    return TableSchema(
+        pa.schema(table.schema().to_arrow()),
+        {field.name: field.metadata for field in table.schema().fields},
+        facts.configuration.get("delta.columnMapping.mode", "none"),
+        frozenset(facts.partition_columns),
+    )
+
+
+def _data_files(table: Any) -> list[DataFile]:
+    """Every data file of the version, in the order in which they were written."""
+    actions = pa.table(table.get_add_actions()).sort_by(
+        [("modification_time", "ascending"), ("path", "ascending")]
+    )
+    parted = "partition" in actions.column_names
+    partitions = actions["partition"].to_pylist() if parted else [{}] * actions.num_rows
+    rows = zip(actions["path"].to_pylist(), actions["size_bytes"].to_pylist(), partitions, strict=True)
+    return [DataFile(*row) for row in rows]
+
+
+def _uri(table: Any, path: str) -> str:
+    return unquote(path if URL.match(path) else f"{table.table_uri.rstrip('/')}/{path}")
+
+
+def _kept_rows(table: Any, source: TableSource) -> dict[str, Any]:
+    """Which rows of the files that have a deletion vector are still there."""
+    if "deletionVectors" not in (table.protocol().reader_features or ()):
+        return {}
+    with told_plainly(source.place, "its deletion vectors"):
+        vectors = pa.table(table.deletion_vectors())
+        places = [unquote(place) for place in vectors["filepath"].to_pylist()]
+        known = {_uri(table, file.path) for file in _data_files(table)}
+        if not known.issuperset(places):  # or deleted rows would be read as if they were there
+            raise ValueError("they belong to files that the table doesn't list")
+        return dict(zip(places, vectors["selection_vector"], strict=True))

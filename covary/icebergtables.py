@@ -1,0 +1,139 @@
+"""Iceberg tables, in a folder or of a catalog: one snapshot, its data files read apart by pyiceberg."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+
+from covary.columnar import from_arrow, grouped, plain_names
+from covary.csvfile import Dialect
+from covary.errors import MissingPart, UnreadableTable
+from covary.filesystems import files_in, s3_endpoint
+from covary.lakehouses import METADATA, told_plainly
+from covary.tablesource import FoundFile, TableSource, shown
+
+CATALOG = "iceberg:"
+NEEDED = "reading Iceberg tables needs: pip install 'covary[iceberg]'"
+METADATA_FILE = re.compile(r"v?(\d+).*\.metadata\.json")
+
+
+def is_of_catalog(source: str) -> bool:
+    """Whether a source is a catalog, a namespace or a table of one: iceberg:CATALOG.NAMESPACE.TABLE."""
+    return source.startswith(CATALOG)
+
+
+def catalog_tables(source: str) -> Iterator[FoundFile]:
+    """The table that a source names, or all those of the namespace or the catalog that it names."""
+    with told_plainly(source):
+        name, *inside = source.removeprefix(CATALOG).split(".")
+        catalog = _catalog(name)
+        if len(inside) > 1 and catalog.table_exists(tuple(inside)):
+            yield FoundFile(source, source.rpartition(".")[0], explicit=True, lakehouse="iceberg")
+            return
+        found = list(_tables_below(catalog, tuple(inside)))
+    if not found:
+        raise UnreadableTable(source, "there is no table")
+    for identifier in sorted(found):
+        yield FoundFile(f"{CATALOG}{'.'.join((name, *identifier))}", source, lakehouse="iceberg")
+
+
+def iceberg_source(name: str, path: str) -> TableSource:
+    """The table in a folder or of a catalog, at its newest snapshot."""
+    with told_plainly(shown(path)):
+        table = _opened(path)
+        snapshot = table.current_snapshot()
+        # A column renamed since the last rows were written makes no snapshot, but it makes a schema.
+        version = f"{snapshot.snapshot_id if snapshot else 0} {table.schema().schema_id}"
+        source = TableSource(name, path, "iceberg", None, None, 0, version)
+        size = sum(task.file.file_size_in_bytes for task in _tasks(table, source))
+    return TableSource(name, path, "iceberg", None, None, size, version)
+
+
+def iceberg_layout(source: TableSource) -> tuple[tuple[str, ...], Dialect | None]:
+    """The names of the columns that can serve."""
+    with told_plainly(source.place):
+        return plain_names(_schema(_opened(source.path), source).as_arrow()), None
+
+
+def iceberg_ranges(source: TableSource, dialect: Dialect | None, chunk_bytes: int) -> list[tuple[int, int]]:
+    """The data files of the parts of a table."""
+    with told_plainly(source.place):
+        tasks = _tasks(_opened(source.path), source)
+    return grouped([task.file.file_size_in_bytes for task in tasks], chunk_bytes)
+
+
+def iceberg_frames(
+    source: TableSource, part: tuple[int, int], dialect: Dialect | None, columns: list[str], size: int
+) -> Iterator[pl.DataFrame]:
+    """The rows of some data files that no delete file has taken away, a file at a time."""
+    with told_plainly(source.place):
+        table = _opened(source.path)
+        schema = _schema(table, source).select(*columns)
+        tasks = _tasks(table, source)[part[0] : None if part[1] < 0 else part[1]]
+    for task in tasks:
+        with told_plainly(source.place, f"its data file {shown(task.file.file_path)}"):
+            for batch in _batches(table, schema, task):
+                yield from_arrow(batch, columns)
+
+
+def _opened(path: str) -> Any:
+    if is_of_catalog(path):
+        name, *identifier = path.removeprefix(CATALOG).split(".")
+        return _catalog(name).load_table(tuple(identifier))
+    try:
+        from pyiceberg.table import StaticTable
+    except ImportError:
+        raise MissingPart(NEEDED) from None
+    numbered = {
+        match: name for name in files_in(f"{path}/{METADATA}") if (match := METADATA_FILE.fullmatch(name))
+    }
+    if not numbered:
+        raise ValueError(f"there is no *.metadata.json in its folder {METADATA!r}")
+    newest = numbered[max(numbered, key=lambda match: (int(match[1]), match[0]))]
+    with told_plainly(shown(path), f"{METADATA}/{newest}"):
+        return StaticTable.from_metadata(f"{path}/{METADATA}/{newest}", _properties())
+
+
+def _catalog(name: str) -> Any:
+    try:
+        from pyiceberg.catalog import load_catalog
+    except ImportError:
+        raise MissingPart(NEEDED) from None
+    return load_catalog(name)
+
+
+def _tables_below(catalog: Any, namespace: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    if namespace:
+        yield from catalog.list_tables(namespace)
+    for inner in catalog.list_namespaces(namespace):
+        if inner != namespace:
+            yield from _tables_below(catalog, inner)
+
+
+def _properties() -> dict[str, str]:
+    """What pyiceberg doesn't find in the environment by itself."""
+    endpoint = s3_endpoint()
+    return {"s3.endpoint": endpoint} if endpoint else {}
+
+
+def _schema(table: Any, source: TableSource) -> Any:
+    return table.schemas()[int(source.version.split()[1])]
+
+
+def _tasks(table: Any, source: TableSource) -> list[Any]:
+    """Every data file of the snapshot with its delete files, in a fixed order."""
+    snapshot = int(source.version.split()[0])
+    if not snapshot:
+        return []
+    if table.snapshot_by_id(snapshot) is None:
+        raise ValueError(f"its snapshot {snapshot} is gone; index it again")
+    return sorted(table.scan(snapshot_id=snapshot).plan_files(), key=lambda task: task.file.file_path)
+
+
+def _batches(table: Any, schema: Any, task: Any) -> Iterator[pa.RecordBatch]:
+    from pyiceberg.expressions import AlwaysTrue
+    from pyiceberg.io.pyarrow import ArrowScan
+
+    yield from ArrowScan(table.metadata, table.io, schema, AlwaysTrue()).to_record_batches([task])

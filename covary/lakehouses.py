@@ -1,0 +1,89 @@
+"""What tells that a folder is one table of a lakehouse, and what is common to reading all of them."""
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from covary.errors import CovaryError, UnreadableTable
+from covary.filesystems import without_secrets
+
+DELTA, ICEBERG = "delta", "iceberg"
+DELTA_LOG, METADATA = "_delta_log", "metadata"
+LONGEST_REASON = 300
+
+
+def lakehouse_at(folder: str) -> str | None:
+    """The format of the one table that a folder of this machine is, or None if it is an ordinary folder."""
+    if os.path.isdir(os.path.join(folder, DELTA_LOG)):
+        return DELTA
+    with suppress(OSError):
+        if any(map(_is_metadata, os.listdir(os.path.join(folder, METADATA)))):
+            return ICEBERG
+    return None
+
+
+def remote_lakehouse_at(files: Any, folder: str) -> str | None:
+    """The format of the one table that a folder of an fsspec file system is, if it is one."""
+    # A web site may answer any address with a page; nor does any reader of a lakehouse go by HTTP.
+    protocols = {files.protocol} if isinstance(files.protocol, str) else set(files.protocol)
+    if protocols & {"http", "https"}:
+        return None
+    if files.isdir(f"{folder}/{DELTA_LOG}"):
+        return DELTA
+    with suppress(FileNotFoundError, NotADirectoryError):
+        names = (path.rpartition("/")[2] for path in files.ls(f"{folder}/{METADATA}", detail=False))
+        if any(map(_is_metadata, names)):
+            return ICEBERG
+    return None
+
+
+def lakehouses_among(paths: Iterable[str]) -> dict[str, str]:
+    """The folders that are one table each, told by all the files below them, with their formats."""
+    found: dict[str, str] = {}
+    for path in paths:
+        before, log, _ = path.partition(f"/{DELTA_LOG}/")
+        folder, _, name = path.rpartition("/")
+        if log:
+            found[before] = DELTA
+        elif folder.endswith(f"/{METADATA}") and _is_metadata(name):
+            found.setdefault(folder.removesuffix(f"/{METADATA}"), ICEBERG)
+    return found
+
+
+def folders_around(path: str) -> list[str]:
+    """A path and the folders that it lies in, the outermost first."""
+    parts = path.split("/")
+    return ["/".join(parts[:count]) for count in range(1, len(parts) + 1) if parts[count - 1]]
+
+
+def _is_metadata(name: str) -> bool:
+    return (name.endswith(".metadata.json") and not name.startswith(".")) or name == "version-hint.text"
+
+
+@contextmanager
+def told_plainly(place: str, what: str = "") -> Iterator[None]:
+    """Turn any failure of a lakehouse's own package into UnreadableTable; `what` names the file at fault."""
+    try:
+        yield
+    except CovaryError:
+        raise
+    except BaseException as problem:
+        # A panic of compiled code is no Exception; an interrupt isn't one either, and goes on.
+        if not isinstance(problem, Exception) and type(problem).__name__ != "PanicException":
+            raise
+        reason = f"{what}: {_of_one_file(problem)}" if what else _in_words(problem)
+        raise UnreadableTable(place, without_secrets(reason)[:LONGEST_REASON]) from problem
+
+
+def _of_one_file(problem: BaseException) -> str:
+    if isinstance(problem, FileNotFoundError):
+        return "there is no such file"
+    if isinstance(problem, PermissionError):
+        return "there is no permission to read it"
+    return _in_words(problem)
+
+
+def _in_words(problem: BaseException) -> str:
+    lines = str(problem).strip().splitlines()
+    return lines[0] if lines else type(problem).__name__
