@@ -22,6 +22,7 @@ from pyiceberg.types import DoubleType, LongType
 from pyiceberg.utils.config import Config
 
 import covary
+from covary.deltatables import delta_frames
 from covary.errors import MissingPart, UnreadableTable
 from covary.sources import find_tables, source_name, table_at
 from covary.tables import layout_of, plan_chunks, read_chunk
@@ -303,6 +304,28 @@ def test_rows_of_a_deletion_vector_are_gone(tmp_path):
     assert parts == 2
     assert rows["x"].to_list() == [number for number in range(300) if number not in {1, 3, 99}]
     assert_same_sketch(path, pa.table(DeltaTable(path).scan().read_all()))
+
+
+def test_a_deletion_vector_goes_on_from_batch_to_batch(tmp_path):
+    files = [(pa.table({"x": pa.array(range(3000), pa.int32())}), {}, [5, 2000])]
+    path = delta_by_hand(tmp_path / "t", [field("x", "integer")], files, ["deletionVectors"])
+    frames = list(delta_frames(table_at(path), (0, -1), None, ["x"], size=1))
+    assert len(frames) > 1
+    assert pl.concat(frames)["x"].to_list() == [row for row in range(3000) if row not in {5, 2000}]
+
+
+def test_a_deletion_vector_of_an_unknown_file_is_refused(tmp_path, monkeypatch):
+    path = delta_by_hand(tmp_path / "t", [field("x", "integer")], [(ROWS, {}, [5])], ["deletionVectors"])
+    monkeypatch.setattr("covary.deltatables._uri", lambda table, path: path)
+    with pytest.raises(UnreadableTable, match="its deletion vectors: they belong to files"):
+        rows_of(path)
+
+
+def test_the_log_tells_the_partition_whatever_the_file_says(tmp_path):
+    fields = [field("x", "integer"), field("year", "long")]
+    files = [(ROWS, {"year": "1999"}, None)]
+    path = delta_by_hand(tmp_path / "t", fields, files, ["timestampNtz"], ["year"])
+    assert rows_of(path)[0]["year"].unique().to_list() == [1999]
 
 
 @pytest.mark.parametrize("slashes", ["/", "///"])
