@@ -85,7 +85,7 @@ def _ask(index: covary.Index, asking: list[Sketch]) -> tuple[np.ndarray, float]:
         found = index.answer(query, settings)
         if place >= WARM_UP:
             times.append((time.perf_counter() - started) * 1e3)
-            joinable.append(found.joinable)
+            joinable.append(found.ranked.joinable)
     return np.array(times), float(np.mean(joinable))
 
 

@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from covary.aggregate import Floats
 from covary.estimates import HowToMeasure, estimate_sample
@@ -20,43 +19,25 @@ from covary.keychoice import split_key
 from covary.keyrows import SEPARATOR
 from covary.keys import check_normaliser
 from covary.keysets import distinct_keys
-from covary.listing import (
-    OnProgress,
-    best_first,
-    candidate_list,
-    common_keys,
-    count_undefined,
-    finest,
-    largest_overlap,
-)
+from covary.listing import OnProgress, best_first, candidate_list, count_undefined
 from covary.measures import DEFAULT_MEASURE
-from covary.namesakes import unrelated
 from covary.opentable import Frame, KeyName, open_table
+from covary.ranked import Numbers, Ranked, look_closer, rank_all
 from covary.ranking import BASELINES, DEFAULT_RANKER, ranker_named
 from covary.settings import DEFAULT_CORRECTION, DEFAULT_MIN_SAMPLE, DEFAULT_SHORTLIST, DEFAULT_TOP, Settings
-from covary.significance import CORRECTIONS, p_values, quick_p_values
+from covary.significance import CORRECTIONS
 from covary.sketches import Sketch, SketchConfig
-
-Numbers = npt.NDArray[np.int64]
-
-WORTH_A_CLOSER_LOOK = 0.2  # p-values by Student's t above this need no moments: nothing there survives
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Answer:
-    """Every column that joins, those that were tested, and the best in order, by number and as hits."""
+    """Every column that joins, ranked, and the best in order, by number and as hits."""
 
-    own: int
-    joinable: int
-    unrelated: int  # of those that join: on small numbers alone, under other names
-    looked_at: int  # of those that join: all, or the ones to retrieve
-    tested: Candidates
+    ranked: Ranked
     measured: Candidates | None  # by a dearer measure
     q_values: dict[str, Floats]
     best: Numbers
     hits: tuple[Hit, ...]
-    common: int  # columns that join on few keys which many tables share
-    hosts: int  # how many tables those are
 
 
 class Index(StoredSketches):
@@ -152,20 +133,8 @@ class Index(StoredSketches):
         on_progress = on_progress or _silent
         queries = [query] if isinstance(query, Sketch) else list(query)
         how, rank = settings.how, ranker_named(settings.rank)
-        scored = self._score_each(queries, settings)
-        joinable = scored if left_out is None else scored.only(~np.isin(scored.sketches, left_out))
-        own = int(scored.sketches.size - joinable.sketches.size)
-        related = joinable
-        if not settings.small_numbers:
-            related = joinable.only(~self._unrelated(queries, joinable))
-        looked_at = largest_overlap(related, settings.retrieve)
-        tested = looked_at.only(looked_at.sample_sizes >= settings.fewest_pairs)
-        common, hosts = common_keys(self, queries, tested)
-        scores = rank(candidate_list(self, queries, tested, how.seed, on_progress, common))
-        chance = quick_p_values(tested.correlations, tested.sample_sizes)
-        closer = chance < max(WORTH_A_CLOSER_LOOK, settings.max_q or 0.0)
-        if not how.definition.p_value:
-            self._test_closer(queries, tested, how, chance, closer)
+        found = rank_all(self, queries, settings, left_out, on_progress)
+        tested, chance, common, scores = found.tested, found.chance, found.common, found.scores
         listed, places, measured = tested, np.arange(tested.sketches.size), None
         if how.dearer:
             places, _ = best_first(tested, scores, settings.shortlist)
@@ -180,49 +149,20 @@ class Index(StoredSketches):
         if not how.definition.p_value:
             # A weak hit has not been looked at closely yet, and is shown all the same.
             shown = np.isin(np.arange(chance.size), places)
-            self._test_closer(queries, tested, how, chance, shown & ~closer)
+            look_closer(self, queries, tested, how, chance, shown & ~found.closer)
         q_values = {name: correct(chance) for name, correct in CORRECTIONS.items()}
         hits = tuple(
-            self._hit(
+            self.hit(
                 queries[tested.asked[place]],
                 int(tested.sketches[place]),
                 how,
                 score,
                 [q[place] for q in q_values.values()],
-                hosts if common[place] else None,
+                found.hosts if common[place] else None,
             )
             for place, score in zip(places, best, strict=True)
         )
-        return Answer(
-            own=own,
-            joinable=joinable.sketches.size,
-            unrelated=joinable.sketches.size - related.sketches.size,
-            looked_at=looked_at.sketches.size,
-            tested=tested,
-            measured=measured,
-            q_values=q_values,
-            best=tested.sketches[places],
-            hits=hits,
-            common=int(common.sum()),
-            hosts=hosts if common.any() else 0,
-        )
-
-    def _score_each(self, queries: Sequence[Sketch], settings: Settings) -> Candidates:
-        """Score every column that joins with any sketch of a query, by the one that fits it best."""
-        measure = settings.how.definition.scores_by
-        found = [self.score(query, measure, asked) for asked, query in enumerate(queries)]
-        if len(found) == 1:
-            return found[0]
-        return finest(self, Candidates.of_all(found), settings.fewest_pairs)
-
-    def _unrelated(self, queries: Sequence[Sketch], joinable: Candidates) -> npt.NDArray[np.bool_]:
-        """Mark joins on small numbers alone between columns of other names."""
-        marked = np.zeros(joinable.sketches.size, dtype=np.bool_)
-        for asked, query in enumerate(queries):
-            if not query.pair.granularity and SEPARATOR not in query.pair.key:
-                own = np.flatnonzero(joinable.asked == asked)
-                marked[own] = unrelated(self, query, joinable.only(own))
-        return marked
+        return Answer(found, measured, q_values, tested.sketches[places], hits)
 
     def _met(self, query: Sketch, found: Sketch) -> tuple[tuple[str, str], ...]:
         """Pair the columns of two keys; a name may hold a comma, so a table's columns tell them apart."""
@@ -236,17 +176,6 @@ class Index(StoredSketches):
     def _explained(self, hits: Sequence[Hit], asked: Asked) -> tuple[Hit, ...]:
         """Say of each hit how its keys met those of the query."""
         return tuple(replace(hit, explanation=explanation_of(hit, asked, self)) for hit in hits)
-
-    def _test_closer(
-        self,
-        queries: Sequence[Sketch],
-        tested: Candidates,
-        how: HowToMeasure,
-        p: Floats,
-        closer: npt.NDArray[np.bool_],
-    ) -> None:
-        """Put p-values from the moments of the samples in place of the quick ones."""
-        p[closer] = p_values(self.moments(queries, how.definition.scores_by, tested.only(closer)))
 
     def _measure_again(
         self, queries: Sequence[Sketch], shortlist: Candidates, how: HowToMeasure, on_progress: OnProgress
@@ -263,7 +192,7 @@ class Index(StoredSketches):
             shortlist, correlations=np.maximum(values, 0) if how.definition.from_zero else values
         ), chance
 
-    def _hit(
+    def hit(
         self,
         query: Sketch,
         number: int,
@@ -272,6 +201,7 @@ class Index(StoredSketches):
         q_values: list[float],
         hosts: int | None,
     ) -> Hit:
+        """Measure one column closely, and tell all that is known of it."""
         found = self.sketch_at(number)
         counts, keys, own_keys = found.counts, distinct_keys(found).value, distinct_keys(query).value
         return Hit(
@@ -302,17 +232,18 @@ def _hits(
     started: float,
 ) -> Hits:
     """Tell a person what was found, what was asked, and what was left out."""
-    how, constant = settings.how, count_undefined(found.tested)
+    how, ranked = settings.how, found.ranked
+    constant = count_undefined(ranked.tested)
     return Hits(
         query=QueryNote.of(query),
-        candidates=found.joinable,
-        hidden=found.looked_at - int(found.tested.sketches.size),
-        own=found.own,
-        unrelated=found.unrelated,
-        common=found.common,
-        hosts=found.hosts,
+        candidates=ranked.joinable,
+        hidden=ranked.looked_at - int(ranked.tested.sketches.size),
+        own=ranked.own,
+        unrelated=ranked.unrelated,
+        common=int(ranked.common.sum()),
+        hosts=ranked.hosts if ranked.common.any() else 0,
         constant=constant,
-        tested=int(found.tested.sketches.size) - constant,
+        tested=int(ranked.tested.sketches.size) - constant,
         survivors=int(np.count_nonzero(found.q_values[settings.correction] <= settings.level)),
         level=settings.level,
         correction=settings.correction,

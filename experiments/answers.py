@@ -62,7 +62,7 @@ def _ask(
     took = (time.perf_counter() - started) * 1e3
     best = np.sort(true[true > 0])[::-1][:TOP]
     if not best.size:
-        return answer.joinable, took, float("nan")
+        return answer.ranked.joinable, took, float("nan")
     # Columns that tie with the last of the best are as good as it.
     good = np.sum(true[answer.best] >= best[-1] - 1e-9) if answer.best.size else 0
-    return answer.joinable, took, min(1.0, good / best.size)
+    return answer.ranked.joinable, took, min(1.0, good / best.size)
