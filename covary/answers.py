@@ -70,8 +70,8 @@ def _hit_cells(place: int, hit: Hit, hits: Hits) -> list[Text]:
         Text(printable(hit.table)),
         Text(printable(column_of(hit)), "bold"),
         Text(signed(r), "green" if r >= 0 else "red"),
-        *([Text(_interval(hit))] if _have_intervals(hits) else []),
-        Text(_sample(hit)),
+        *([Text(interval_words(hit))] if _have_intervals(hits) else []),
+        Text(sample_words(hit)),
         Text(chance_of(hit.q_value if hits.correction == "bh" else hit.q_value_by)),
     ]
     if hits.by_chance is not None:
@@ -80,14 +80,16 @@ def _hit_cells(place: int, hit: Hit, hits: Hits) -> list[Text]:
     return cells
 
 
-def _interval(found: Estimate) -> str:
+def interval_words(found: Estimate) -> str:
+    """Write the ends of an interval."""
     if found.exact:
         return "exact"
     low, high = found.low, found.high
     return "" if low is None or high is None else f"[{signed(low)}, {signed(high)}]"
 
 
-def _sample(found: Estimate) -> str:
+def sample_words(found: Estimate) -> str:
+    """Write how many keys an estimate rests on, and of how many."""
     return f"all {found.sample_size:,}" if found.exact else f"{found.sample_size:,}/~{found.join_size:,.0f}"
 
 

@@ -278,6 +278,55 @@ def _show_hits(hits: "Hits", table: str, index: "Index") -> None:
 
 
 @app.command(rich_help_panel="Ask")
+def pairs(
+    index: options.IndexFolder,
+    top: options.TopPairs = 1000,
+    rank: options.Rank = "finite-population",
+    max_q: options.MaxQ = None,
+    correction: options.Correction = "bh",
+    min_sample: options.MinSample = 10,
+    small_numbers: options.SmallNumbers = False,
+    master: options.Master = None,
+    remote: options.Remote = None,
+    as_json: options.Json = False,
+) -> None:
+    """List the most correlated pairs of columns of a whole index, found on Spark.
+
+    covary pairs my.covary --top 100
+
+    Every column is compared with every other that it joins with; columns of one table are not compared.
+    """
+    from covary.pairviews import pairs_view
+    from covary.progress import showing_work
+    from covary.query import open_index
+    from covary.sparkerrors import check_address, naming_spark
+    from covary.terminal import console, print_json, show
+
+    opened = open_index(index)
+    with showing_work("{done:,} of {total:,} columns compared") as tell:
+        from covary import spark
+        from covary.sparksession import session
+
+        check_address(master, remote)
+        with naming_spark(master or remote or "local[*]"), session(None, master, remote) as running:
+            found = spark.pairs(
+                opened,
+                top,
+                running,
+                on_progress=tell,
+                rank=rank,
+                max_q=max_q,
+                correction=correction,
+                min_sample=min_sample,
+                small_numbers=small_numbers,
+            )
+    if as_json:
+        print_json(found.to_dict())
+    else:
+        show(pairs_view(found, console().width))
+
+
+@app.command(rich_help_panel="Ask")
 def estimate(
     left: options.LeftTable,
     right: options.RightTable,

@@ -12,7 +12,7 @@ import polars as pl
 
 from covary.aggregate import Floats
 from covary.blocks import Blocks, blocks_of
-from covary.errors import DamagedIndex, NoSuchColumn, TableError
+from covary.errors import DamagedIndex, NoSuchColumn, StoreError, TableError
 from covary.integrity import is_small, require_sound
 from covary.keysets import check_comparable
 from covary.moments import Moments, moments_of
@@ -210,6 +210,14 @@ class StoredSketches:
             except (DamagedIndex, FileNotFoundError):
                 if read_manifest(folder) == manifest:  # no commit came in between
                     raise
+
+    @classmethod
+    def at(cls, folder: Path, manifest: Manifest) -> Self:
+        """Open a state of an index that was read before; it must not have been replaced since."""
+        try:
+            return cls(folder, manifest, _open_segments(folder, manifest, check=False))
+        except (DamagedIndex, FileNotFoundError):
+            raise StoreError(f"{folder} was changed since this was asked; ask again") from None
 
     @property
     def config(self) -> SketchConfig:

@@ -191,6 +191,7 @@ Shortlist = Annotated[
 Seed = Annotated[int, typer.Option(metavar="N", help="Of shuffling, resampling and random ranking.")]
 ResamplingSeed = Annotated[int, typer.Option("--seed", metavar="N", help="Of resampling.")]
 Top = Annotated[int, typer.Option(metavar="N", help="How many columns to show.")]
+TopPairs = Annotated[int, typer.Option("--top", metavar="N", help="How many pairs to show.")]
 MinSample = Annotated[int, typer.Option(metavar="N", help="Hide columns that share fewer sampled keys.")]
 Retrieve = Annotated[
     int | None,

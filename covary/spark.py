@@ -5,12 +5,21 @@ never shuffled.
 """
 
 import errno
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from covary import settings as asking
+from covary.columnpairs import Pairs
+from covary.listing import OnProgress
+from covary.opentable import Frame, KeyName
+from covary.query import Index
+from covary.sparkqueries import Question, answer_many, find_pairs
+from covary.sparksession import running_session
 from covary.tasks import Plan, Settings, merge_chunks, sketch_chunk, sketch_group
 
 if TYPE_CHECKING:
@@ -25,6 +34,54 @@ PARTIAL_SQL = (
     "table int, key string, value string, granularity string, complete boolean, counts string, "
     "states binary, room int, rows long, tallies string, problem string"
 )
+
+
+def query(
+    index: Index | str | os.PathLike[str],
+    queries: Sequence[Question | tuple[Frame, KeyName, str]],
+    spark: "SparkSession | None" = None,
+    **options: Any,
+) -> "DataFrame":
+    """Answer many queries at once on Spark, as `Index.query` answers each.
+
+    Args:
+        index: an index, or its folder, in a file system that Spark's workers share.
+        queries: tables (frames, or paths that workers can read), each with its key and its column of numbers.
+        spark: a session; without one, that which is running, or a new local one.
+        options: those of `Index.query`.
+
+    Returns:
+        A row for each hit: "query" is the place of its query in the list, "place" that of the hit among its
+        hits, the rest as in `Hit`. A query that can't be answered has one row, with its "problem".
+    """
+    return answer_many(
+        _index(index), [Question(*each) for each in queries], spark or running_session(), options
+    )
+
+
+def pairs(
+    index: Index | str | os.PathLike[str],
+    top: int = 1000,
+    spark: "SparkSession | None" = None,
+    *,
+    on_progress: OnProgress | None = None,
+    **options: Any,
+) -> Pairs:
+    """Find the most correlated pairs of columns of different tables in a whole index.
+
+    Args:
+        index: an index, or its folder, in a file system that Spark's workers share.
+        top: how many pairs to return.
+        spark: a session; without one, that which is running, or a new local one.
+        on_progress: called with how many columns are done, of how many.
+        options: `rank`, `min_sample`, `correction`, `max_q` and `small_numbers` of `Index.query`.
+    """
+    settings = asking.Settings(top=top, **options)
+    return find_pairs(_index(index), settings, spark or running_session(), on_progress)
+
+
+def _index(index: Index | str | os.PathLike[str]) -> Index:
+    return index if isinstance(index, Index) else Index.open(Path(index))
 
 
 def run_on_spark(plan: Plan, settings: Settings, spark: "SparkSession") -> None:

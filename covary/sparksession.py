@@ -45,6 +45,11 @@ def session(spark: "SparkSession | None", master: str | None, remote: str | None
         _on_interrupt(handler)
 
 
+def running_session() -> "SparkSession":
+    """Return the session that is up, or start a local one that stays."""
+    return _running_session() or start_session()
+
+
 def _running_session() -> "SparkSession | None":
     if "pyspark.sql" not in sys.modules:
         return None

@@ -61,6 +61,13 @@ class Manifest:
         return json.dumps(asdict(self) | {"config": config}, indent=1, sort_keys=True) + "\n"
 
 
+def parse_manifest(text: str) -> Manifest:
+    """Read a manifest that this version of covary wrote."""
+    content = json.loads(text)
+    content["config"].pop("seed")
+    return _manifest_from(content)
+
+
 def read_manifest(index: Path) -> Manifest:
     """Read the manifest, refusing what is not an index or is of another format version."""
     file = index / MANIFEST

@@ -1,0 +1,235 @@
+"""The most correlated pairs of columns of a whole index: every column asked against all others.
+
+Columns are asked one by one, like queries, so that a key held by all of them costs each of them the same and
+no task all of it. What a task finds is small: its best pairs, and how many p-values it saw of which size.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from covary.aggregate import Floats
+from covary.hits import Hit, QueryNote
+from covary.listing import TRUSTED_DIGITS
+from covary.query import Index
+from covary.ranked import Numbers, rank_all
+from covary.settings import Settings
+from covary.sketches import Sketch
+
+# p-values are counted in bins a thousandth wide: by their exponent and the first ten bits after it.
+BIN_SHIFT = 42
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two columns of an index that join, and how they move together: one as what was asked, one as a hit."""
+
+    left: QueryNote
+    right: Hit
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the pair as it stands in JSON."""
+        return {"left": asdict(self.left), "right": self.right.to_dict()}
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """The most correlated pairs, best first, and how many were compared.
+
+    Attributes:
+        path: the folder of the index.
+        columns: columns that were asked.
+        compared: pairs of columns that share enough keys, each counted once.
+        survivors: pairs with a q-value up to `level`.
+        level: the share of chance among them.
+        pairs: the best.
+        elapsed_ms: how long it took.
+    """
+
+    path: str
+    columns: int
+    compared: int
+    survivors: int
+    level: float
+    pairs: tuple[Pair, ...]
+    elapsed_ms: float
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    def __getitem__(self, place: int) -> Pair:
+        return self.pairs[place]
+
+    def __iter__(self) -> Iterator[Pair]:
+        return iter(self.pairs)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the answer as it stands in JSON."""
+        facts = {name: getattr(self, name) for name in self.__slots__ if name not in {"path", "pairs"}}
+        return {"index": self.path} | facts | {"pairs": [pair.to_dict() for pair in self.pairs]}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Columns:
+    """The columns of an index: their sketches, one for each granularity, the finest first.
+
+    Attributes:
+        of_sketch: the column of each sketch, -1 if its table was removed.
+        sketches: the sketches, column after column.
+        starts: where those of each column start, and where the last end.
+    """
+
+    of_sketch: Numbers
+    sketches: Numbers
+    starts: Numbers
+
+    @property
+    def count(self) -> int:
+        """How many columns there are."""
+        return self.starts.size - 1
+
+    def sketches_of(self, column: int) -> Numbers:
+        """Return the sketches of one column."""
+        return self.sketches[self.starts[column] : self.starts[column + 1]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Found:
+    """What some columns were compared with: the best pairs of them, and every p-value, counted.
+
+    Attributes:
+        left: sketches that were asked.
+        right: sketches that they were compared with.
+        scores: of the best pairs.
+        chance: their p-values.
+        hosts: how many tables join on keys as common as theirs, 0 if they are not.
+        bins: kinds of p-values, by size.
+        counts: how many there were of each.
+    """
+
+    left: Numbers
+    right: Numbers
+    scores: Floats
+    chance: Floats
+    hosts: Numbers
+    bins: Numbers
+    counts: Numbers
+
+
+def columns_of(index: Index) -> Columns:
+    """Bring together the sketches of each column."""
+    of_sketch, first = [np.empty(0, dtype=np.int64)], 0
+    for segment in index.segments:
+        facts = [
+            segment.segment.arrays[f"sketches.{name}"] for name in ("table", "key", "value", "aggregate")
+        ]
+        _, column = np.unique(np.stack(facts), axis=1, return_inverse=True)
+        of_sketch.append(np.where(segment.living, column.reshape(-1) + first, -1))
+        first += int(column.max(initial=-1)) + 1
+    column = np.concatenate(of_sketch)
+    # Of one column, sketches lie in the order in which they were made: the finest granularity first.
+    order = np.argsort(column, kind="stable")[np.count_nonzero(column < 0) :]
+    present, starts = np.unique(column[order], return_index=True)
+    numbered = np.full(column.size, -1)
+    numbered[order] = np.searchsorted(present, column[order])
+    return Columns(numbered, order, np.append(starts, order.size))
+
+
+def compare_columns(index: Index, columns: Columns, some: Iterable[int], settings: Settings) -> Found:
+    """Compare some columns with all that come after them."""
+    best: list[Found] = []
+    for column in some:
+        best.append(_compare(index, columns, column, settings))
+        if len(best) > 100:
+            best = [together(best, settings.top)]
+    return together(best, settings.top)
+
+
+def _compare(index: Index, columns: Columns, column: int, settings: Settings) -> Found:
+    numbers = columns.sketches_of(column)
+    queries = [index.sketch_at(int(number)) for number in numbers]
+    ranked = rank_all(index, queries, settings, _same_table(index, int(numbers[0])), _silent)
+    later = columns.of_sketch[ranked.tested.sketches] > column
+    tested, scores, chance = ranked.tested.only(later), ranked.scores[later], ranked.chance[later]
+    known = chance[~np.isnan(chance)]
+    bins, counts = np.unique(_bins(known), return_counts=True)
+    found = Found(
+        numbers[tested.asked],
+        tested.sketches,
+        scores,
+        chance,
+        np.where(ranked.common[later], ranked.hosts, 0),
+        bins,
+        counts,
+    )
+    return together([found], settings.top)
+
+
+def _bins(chance: Floats) -> Numbers:
+    """Return the bin of each p-value: positive numbers are ordered as their bits are."""
+    bits: Numbers = np.ascontiguousarray(chance).view(np.int64) >> BIN_SHIFT
+    return bits
+
+
+def _same_table(index: Index, sketch: int) -> Numbers:
+    """Return the sketches of the table that a sketch is of."""
+    first = 0
+    for segment in index.segments:
+        if sketch < first + segment.sketch_count:
+            own = segment.table_of == segment.table_of[sketch - first]
+            return first + np.flatnonzero(own)
+        first += segment.sketch_count
+    raise IndexError(sketch)
+
+
+def together(parts: Sequence[Found], top: int) -> Found:
+    """Put together what was found apart: the best of all, and all counts."""
+    if not parts:
+        nothing, none = np.empty(0, dtype=np.int64), np.empty(0)
+        return Found(nothing, nothing, none, none, nothing, nothing, nothing)
+    left, right, scores, chance, hosts, bins, counts = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in Found.__slots__
+    )
+    rounded = np.where(np.isnan(scores), -np.inf, np.round(scores, TRUSTED_DIGITS))
+    order = np.lexsort((right, left, -rounded))[:top]
+    order = order[rounded[order] > -np.inf]
+    distinct, place = np.unique(bins, return_inverse=True)
+    summed = np.bincount(place, weights=counts, minlength=distinct.size).astype(np.int64)
+    return Found(left[order], right[order], rounded[order], chance[order], hosts[order], distinct, summed)
+
+
+def q_values(found: Found) -> dict[str, Floats]:
+    """Return the q-value of each bin of p-values, by correction.
+
+    Those of a bin count as the largest of it, so a q-value is at most a thousandth too large.
+    """
+    tests = max(int(found.counts.sum()), 1)
+    largest = ((found.bins + 1) << BIN_SHIFT).view(np.float64)
+    q = np.minimum.accumulate((largest * tests / np.cumsum(found.counts))[::-1])[::-1]
+    however_dependent = np.log(tests) + np.euler_gamma + 0.5 / tests  # 1 + 1/2 + ... + 1/tests
+    return {"bh": np.minimum(q, 1.0), "by": np.minimum(q * however_dependent, 1.0)}
+
+
+def survivors(found: Found, settings: Settings) -> int:
+    """Count the pairs whose q-value is small enough."""
+    return int(found.counts[q_values(found)[settings.correction] <= settings.level].sum())
+
+
+def measured(index: Index, found: Found, settings: Settings) -> Iterator[Pair]:
+    """Measure the best pairs closely."""
+    q = q_values(found)
+    place = np.searchsorted(found.bins, _bins(found.chance))
+    both = q["bh"][place], q["by"][place]
+    rows = zip(found.left, found.right, found.scores, *both, found.hosts, strict=True)
+    for left, right, score, q_value, q_by, hosts in rows:
+        if settings.max_q is not None and {"bh": q_value, "by": q_by}[settings.correction] > settings.max_q:
+            continue
+        query: Sketch = index.sketch_at(int(left))
+        hit = index.hit(query, int(right), settings.how, float(score), [q_value, q_by], int(hosts) or None)
+        yield Pair(QueryNote.of(query), hit)
+
+
+def _silent(done: int, total: int) -> None:
+    """Show nothing."""

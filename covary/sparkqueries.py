@@ -1,0 +1,192 @@
+"""Questions too many for one machine, as Spark jobs over the same files and by the same code.
+
+Tasks map the files of the index into memory where they run, so the file system that holds it must be shared.
+"""
+
+import io
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from covary.columnpairs import (
+    Columns,
+    Found,
+    Pairs,
+    columns_of,
+    compare_columns,
+    measured,
+    survivors,
+    together,
+)
+from covary.errors import CovaryError
+from covary.hits import Hit
+from covary.listing import OnProgress
+from covary.opentable import Frame, KeyName, as_polars
+from covary.query import Index
+from covary.settings import Settings
+from covary.store import parse_manifest
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Batches = Iterator[pa.RecordBatch]
+QUESTIONS_PER_TASK, COLUMNS_PER_TASK, MOST_TASKS = 4, 64, 4096
+ROUNDS = 8  # of jobs, after each of which a person is told how far they are
+STRINGS = pa.list_(pa.list_(pa.string()))
+KINDS = {str: pa.string(), float: pa.float64(), int: pa.int64(), bool: pa.bool_()}
+SQL = {
+    pa.string(): "string", pa.float64(): "double", pa.int64(): "bigint", pa.bool_(): "boolean",
+    pa.binary(): "binary", STRINGS: "array<array<string>>",
+}  # fmt: skip
+
+
+def _kind_of(hint: Any) -> pa.DataType:
+    """Return the type of a column that holds a field of a hit, or nothing."""
+    kinds = [kind for kind in getattr(hint, "__args__", (hint,)) if kind is not type(None)]
+    return KINDS.get(kinds[0], STRINGS)
+
+
+HINTS = get_type_hints(Hit)
+OF_HIT = [(field.name, _kind_of(HINTS[field.name])) for field in fields(Hit) if field.name != "explanation"]
+QUESTION = pa.schema(
+    {"query": pa.int64(), "path": pa.string(), "rows": pa.binary(), "key": pa.string(), "value": pa.string()}
+)
+ANSWER = pa.schema(
+    [
+        ("query", pa.int64()),
+        ("query_value", pa.string()),
+        ("problem", pa.string()),
+        ("place", pa.int64()),
+        *OF_HIT,
+    ]
+)
+FOUND = pa.schema([(name, pa.binary()) for name in Found.__slots__])
+
+
+class Question(NamedTuple):
+    """A column to explain: a table (a frame, or a path that Spark's workers can read), its key and value."""
+
+    table: Frame
+    key: KeyName
+    value: str
+
+
+def answer_many(
+    index: Index, questions: Sequence[Question], spark: "SparkSession", options: Mapping[str, Any]
+) -> "DataFrame":
+    """Answer questions on Spark: a row for each hit, or one with a problem where there is no answer."""
+    rows = [_question_row(number, question) for number, question in enumerate(questions)]
+    asked = spark.createDataFrame(pa.Table.from_pylist(rows, schema=QUESTION))
+    tasks = max(1, min(-(-len(rows) // QUESTIONS_PER_TASK), MOST_TASKS))
+    return asked.repartition(tasks).mapInArrow(_answering(index, options), _sql(ANSWER))
+
+
+def _question_row(number: int, question: Question) -> dict[str, Any]:
+    row = {"query": number, "key": json.dumps(question.key), "value": question.value}
+    if isinstance(question.table, str | os.PathLike):
+        return row | {"path": os.fspath(question.table)}
+    packed = io.BytesIO()
+    as_polars(question.table).write_ipc(packed)
+    return row | {"rows": packed.getvalue()}
+
+
+def _answering(index: Index, options: Mapping[str, Any]) -> Callable[[Batches], Batches]:
+    state = _state_of(index)
+
+    def answer(batches: Batches) -> Batches:
+        for batch in batches:
+            for row in batch.to_pylist():
+                yield pa.RecordBatch.from_pylist(_answer_rows(_opened(*state), row, options), ANSWER)
+
+    return answer
+
+
+def _answer_rows(index: Index, row: Mapping[str, Any], options: Mapping[str, Any]) -> list[dict[str, Any]]:
+    table = row["path"] if row["rows"] is None else pl.read_ipc(io.BytesIO(row["rows"]))
+    asked = {"query": row["query"], "query_value": row["value"]}
+    try:
+        hits = index.query(table, json.loads(row["key"]), row["value"], **options)
+    except CovaryError as problem:
+        return [asked | {"problem": str(problem)}]
+    return [
+        asked | {"place": place} | {name: getattr(hit, name) for name, _ in OF_HIT}
+        for place, hit in enumerate(hits, start=1)
+    ]
+
+
+def find_pairs(
+    index: Index, settings: Settings, spark: "SparkSession", on_progress: OnProgress | None = None
+) -> Pairs:
+    """Compare every column of an index with every other that it joins with."""
+    started = time.perf_counter()
+    columns = columns_of(index)
+    tasks = max(1, -(-columns.count // COLUMNS_PER_TASK))
+    best = together([], settings.top)
+    for numbers in np.array_split(np.arange(tasks), min(tasks, ROUNDS)):
+        first, end = int(numbers[0]), int(numbers[-1]) + 1
+        todo = spark.range(first, end, 1, end - first)
+        done = todo.mapInArrow(_comparing(index, tasks, settings), _sql(FOUND)).toArrow()
+        best = together([best, *map(_found_from, done.to_pylist())], settings.top)
+        if on_progress:
+            on_progress(columns.count * end // tasks, columns.count)
+    return Pairs(
+        path=str(index.path),
+        columns=columns.count,
+        compared=int(best.counts.sum()),
+        survivors=survivors(best, settings),
+        level=settings.level,
+        pairs=tuple(measured(index, best, settings)),
+        elapsed_ms=(time.perf_counter() - started) * 1e3,
+    )
+
+
+def _comparing(index: Index, tasks: int, settings: Settings) -> Callable[[Batches], Batches]:
+    state = _state_of(index)
+
+    def compare(batches: Batches) -> Batches:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                columns = _columns(*state)
+                # Every so-manieth: neighbours are of one table, and a table of popular keys costs more.
+                some = range(number, columns.count, tasks)
+                found = compare_columns(_opened(*state), columns, some, settings)
+                yield pa.RecordBatch.from_pylist([_found_row(found)], FOUND)
+
+    return compare
+
+
+def _found_row(found: Found) -> dict[str, bytes]:
+    return {name: getattr(found, name).tobytes() for name in Found.__slots__}
+
+
+def _found_from(row: Mapping[str, bytes]) -> Found:
+    kinds: dict[str, Any] = {"scores": np.float64, "chance": np.float64}
+    return Found(**{name: np.frombuffer(part, kinds.get(name, np.int64)) for name, part in row.items()})
+
+
+def _state_of(index: Index) -> tuple[str, str]:
+    return str(index.path.absolute()), index.manifest.to_json()
+
+
+@lru_cache(maxsize=4)
+def _opened(path: str, manifest: str) -> Index:
+    """Open the state of an index that a job was begun with, once in a worker."""
+    return Index.at(Path(path), parse_manifest(manifest))
+
+
+@lru_cache(maxsize=4)
+def _columns(path: str, manifest: str) -> Columns:
+    return columns_of(_opened(path, manifest))
+
+
+def _sql(schema: pa.Schema) -> str:
+    return ", ".join(f"`{field.name}` {SQL[field.type]}" for field in schema)
