@@ -44,7 +44,7 @@ def tables(tmp_path_factory):
 @pytest.fixture(scope="module")
 def index(tables, tmp_path_factory, spark):
     folder = tmp_path_factory.mktemp("index") / "i.covary"
-    covary.build_index([tables / "places0.csv", tables], folder, spark, size=64)
+    covary.build_index([tables / "places0.csv", tables], folder, spark, size=256)
     covary.build_index(tables, folder, spark)
     remove_tables(folder, ["places1"])  # which must not be answered with
     return covary.open_index(folder)
