@@ -10,7 +10,7 @@ import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import IO, Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import fsspec
 
@@ -22,6 +22,8 @@ _SECRET_NAMES = (
 )
 _SECRET_PARAMETER = re.compile(rf"(?i)([?&;])({_SECRET_NAMES})=[^&;#\s'\"]*")
 _PASSWORD = re.compile(r"(?<=://)([^/?#@\s:]*):[^/?#\s]*@")
+# With marks in it that should have been written as %2F and the like. A port is no password.
+_ODD_PASSWORD = re.compile(r"(?<=://)([^/?#@\s:\[]*):(?!\d+(?:[/?\s]|$))\S*@")
 PACKAGES = {
     "s3": "covary[s3]",
     "s3a": "covary[s3]",
@@ -62,7 +64,16 @@ def is_url(source: str) -> bool:
 
 def without_secrets(text: str) -> str:
     """Return a URL, or a sentence that holds some, as it may be shown: no password, no signature."""
-    return _SECRET_PARAMETER.sub(r"\1\2=…", _PASSWORD.sub(r"\1@", text))
+    return _SECRET_PARAMETER.sub(r"\1\2=…", _ODD_PASSWORD.sub(r"\1@", _PASSWORD.sub(r"\1@", text)))
+
+
+def without_secrets_of(url: str, text: str) -> str:
+    """Return what somebody said about a URL as it may be shown: without the password that is in it."""
+    authority = url.partition("://")[2].rpartition("@")[0]
+    password = authority.partition(":")[2]
+    for secret in {password, unquote(password)} - {""}:
+        text = text.replace(secret, "…")
+    return without_secrets(text)
 
 
 def file_system(url: str) -> tuple[Any, str]:

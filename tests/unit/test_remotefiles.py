@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from covary.errors import MissingPart, UnreadableTable
-from covary.filesystems import facts_of, without_secrets
+from covary.filesystems import facts_of, without_secrets, without_secrets_of
 from covary.sources import find_tables, table_at
 from covary.tables import layout_of, plan_chunks, read_chunk
 
@@ -112,8 +112,15 @@ def test_a_scheme_without_its_package_names_it(monkeypatch):
         ("can't open https://x.org/a?sig=q%2F now", "can't open https://x.org/a?sig=… now"),
         ("mysql://h/db?user=me&password=hush", "mysql://h/db?user=me&password=…"),
         ("s3://bucket/a@b:c.csv", "s3://bucket/a@b:c.csv"),
+        ("mysql://me:pa/ss#w?d@host/db", "mysql://me@host/db"),
+        ("https://x.org:8080/a@b.csv", "https://x.org:8080/a@b.csv"),
         ("/data/a:b@c.csv", "/data/a:b@c.csv"),
     ],
 )
 def test_secrets_are_left_out_of_what_is_shown(text, shown):
     assert without_secrets(text) == shown
+
+
+def test_a_password_is_left_out_of_what_a_driver_says():
+    url = "postgresql://me:hu%2Fsh@host/db"
+    assert without_secrets_of(url, "bad hu%2Fsh, or hu/sh, at host") == "bad …, or …, at host"
