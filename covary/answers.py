@@ -209,7 +209,7 @@ def no_hits_view(
         lines = [f"Nothing in {index.index} joins with {query.table} on {query.key}."]
         if examples:
             lines.append(f"Its keys look like {', '.join(repr(key) for key in examples)}.")
-        others = [table for table in index.read if table.path != path]
+        others = [table for table in index.read if table.place != path]
         lines += _keys_to_try(query, others, columns)
     if hits.by_chance:
         lines.append(_line_of_chance(hits, hits.by_chance))

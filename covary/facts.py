@@ -95,7 +95,7 @@ class IndexFacts:
             "rows": self.rows,
             "ambiguous": self.ambiguous,
             "not_understood": self.not_understood[0],
-            "skipped": [{"table": t.name, "path": t.path, "reason": t.problem} for t in self.skipped],
+            "skipped": [{"table": t.name, "path": t.place, "reason": t.problem} for t in self.skipped],
         }
 
 
@@ -185,7 +185,7 @@ def columns_view(table: TableRecord) -> RenderableType:
         counts = (column.missing, column.not_understood)
         lost = ["" if count is None else f"{count:,}" for count in counts]
         columns.add_row(name, column.kind, column.role or "-", *lost, Text(printable(column.reason)))
-    head = f"{table.name}: {count_of(table.rows, 'row')}, {size_of(table.bytes)}, {table.path}"
+    head = f"{table.name}: {count_of(table.rows, 'row')}, {size_of(table.bytes)}, {table.place}"
     return Group(lines_of([head]), columns, lines_of(_lost(table) + _joint_keys(table)))
 
 
@@ -233,7 +233,7 @@ def _left_out(index: IndexFacts) -> list[str]:
     skipped = index.skipped
     if skipped:
         lines.append(f"{count_of(len(skipped), 'table')} skipped:")
-        lines += [f"  {table.path}: {table.problem}" for table in skipped[:SKIPPED_SHOWN]]
+        lines += [f"  {table.place}: {table.problem}" for table in skipped[:SKIPPED_SHOWN]]
     if len(skipped) > SKIPPED_SHOWN:
         lines.append(f"  and {len(skipped) - SKIPPED_SHOWN:,} more: covary info {index.index} --json")
     return lines

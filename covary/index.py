@@ -54,6 +54,10 @@ class Candidates:
         return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in cls.__slots__))
 
 
+# As covary.tablesource.table_place has it, for all tables at once.
+TABLE_PLACE = pl.concat_str("path", "member", separator="#", ignore_nulls=True)
+
+
 class OpenSegment:
     """A segment ready to answer, without the tables that were removed from it."""
 
@@ -307,15 +311,15 @@ class StoredSketches:
         found = self.tables.filter(pl.col("name") == table)["columns"]
         return [column["name"] for column in found[0]] if len(found) else []
 
-    def made_from(self, path: str | None) -> npt.NDArray[np.int64]:
-        """Return the numbers of the sketches that were made from a file."""
-        return self._numbers_of("path", path) if path else np.empty(0, dtype=np.int64)
+    def made_from(self, place: str | None) -> npt.NDArray[np.int64]:
+        """Return the numbers of the sketches that were made from a table, by where it is."""
+        return self._numbers_of(TABLE_PLACE, place) if place else np.empty(0, dtype=np.int64)
 
-    def _numbers_of(self, fact: str, wanted: str) -> npt.NDArray[np.int64]:
-        """Return the numbers of the sketches of the tables with a name or a path."""
+    def _numbers_of(self, fact: pl.Expr, wanted: str) -> npt.NDArray[np.int64]:
+        """Return the numbers of the sketches of the tables with a name or a place."""
         numbers: list[npt.NDArray[np.int64]] = [np.empty(0, dtype=np.int64)]
         for segment, first in zip(self.segments, self._firsts, strict=False):
-            tables = np.flatnonzero((segment.segment.places[fact] == wanted).to_numpy())
+            tables = np.flatnonzero(segment.segment.places.select(fact.eq(wanted)).to_series().to_numpy())
             if tables.size:
                 numbers.append(first + np.flatnonzero(np.isin(segment.table_of, tables) & segment.living))
         return np.concatenate(numbers)
@@ -325,7 +329,7 @@ class StoredSketches:
     ) -> Sketch:
         """Return the sketch of one ⟨key, number⟩ pair by name; of times, the finest, or by a granularity."""
         wanted = aggregate or self.config.aggregates[0]
-        numbers = self._numbers_of("name", table)
+        numbers = self._numbers_of(pl.col("name"), table)
         if not numbers.size:
             raise TableError(f"{self.path} holds no table {table!r}; covary info {self.path} lists them")
         columns = self.columns_at(numbers)

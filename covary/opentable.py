@@ -13,9 +13,9 @@ from covary.keychoice import split_key
 from covary.keyrows import SEPARATOR
 from covary.sources import table_at
 from covary.tables import layout_of, plan_chunks, read_chunk, sample_rows
-from covary.tablesource import shown
+from covary.tablesource import shown, table_place
 
-Frame = Any  # a Polars, pandas or Arrow table, or the path of a file
+Frame = Any  # a Polars, pandas or Arrow table, or the path of a file, or a URL
 KeyName = str | Sequence[str]  # a column, or several: "date,zip" or ["date", "zip"]
 SAMPLED_CHUNK_BYTES = 16 << 20
 
@@ -25,7 +25,7 @@ class OpenTable:
     """A table of any kind, as batches of rows."""
 
     name: str
-    path: str | None
+    path: str | None  # where it is, down to which table of a database
     columns: tuple[str, ...]
     key: tuple[str, ...]  # the columns of the key
     batches: Iterator[pl.DataFrame]
@@ -42,7 +42,8 @@ def open_table(frame: Frame, key: KeyName, value: str | None = None) -> OpenTabl
         chunks = plan_chunks(source, layout, SAMPLED_CHUNK_BYTES)
         batches = (batch for chunk in chunks for batch in read_chunk(chunk, layout, wanted))
         sample = sample_rows(source, layout, chunks)[wanted] if len(chunks) > 1 else None
-        return OpenTable(shown(source.name), source.place, layout.columns, named, batches, sample)
+        place = table_place(source.place, source.member)
+        return OpenTable(shown(source.name), place, layout.columns, named, batches, sample)
     rows = as_polars(frame)
     named = _key_columns(key, "the table", rows.columns)
     wanted = _with_value(named, value, "the table", rows.columns)

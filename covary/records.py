@@ -6,6 +6,8 @@ from typing import Any
 
 import polars as pl
 
+from covary.tablesource import table_place
+
 COLUMN_NOTE = pl.Struct(
     {
         "name": pl.String,
@@ -89,6 +91,11 @@ class TableRecord:
     member: str | None = None
     source: str = ""
     checksum: str | None = None
+
+    @property
+    def place(self) -> str:
+        """Where it is, and which table of what is there."""
+        return table_place(self.path, self.member)
 
 
 def table_frame(records: Sequence[TableRecord]) -> pl.DataFrame:

@@ -63,7 +63,7 @@ class Segment:
     @cached_property
     def places(self) -> pl.DataFrame:
         """The names of the tables, and where they came from."""
-        return self.read_tables(("name", "path"))
+        return self.read_tables(("name", "path", "member"))
 
     @cached_property
     def names(self) -> pl.Series:

@@ -70,6 +70,11 @@ class FoundFile:
     lakehouse: str | None = None
 
 
+def table_place(path: str, member: str | None) -> str:
+    """Where a table is, down to which table of a zip or a database; a person can name it so."""
+    return f"{path}#{member}" if member else path
+
+
 def shown(path: str) -> str:
     """Return a path as it may be stored and shown, whatever bytes its name is made of."""
     return without_secrets(path.encode("utf-8", "backslashreplace").decode("utf-8"))
