@@ -25,6 +25,7 @@ from covary.keyrows import SEPARATOR
 from covary.maintenance import in_few_segments, without_tables, written
 from covary.merging import all_of, merged
 from covary.opentable import KeyName
+from covary.postgresql import one_state
 from covary.query import Index
 from covary.segment import build_segment
 from covary.segmentfiles import Segment, StoredSegment, open_segment, write_files
@@ -32,6 +33,7 @@ from covary.sources import Listing, find_tables, source_name, with_checksums
 from covary.spark import run_on_spark
 from covary.sparksession import session
 from covary.store import Manifest, read_manifest, segment_folder
+from covary.tablesource import shown, table_place
 from covary.tasks import PARTS, PROGRESS, Settings, plan
 from covary.watching import OnProgress, watching
 
@@ -92,8 +94,9 @@ def build_index(
     build that fails leaves it as it was.
 
     Args:
-        sources: files, folders (walked recursively), globs and URLs; they are added to those that the index
-            was made from. None: only those.
+        sources: files, folders (walked recursively), globs, and URLs of files or databases; one table of a
+            database is named after a #, as in shop.sqlite#orders. They are added to those that the index was
+            made from. None: only those.
         into: the folder of the index.
         spark: a session to run on; without one a local session is started, and stopped at the end.
         size: keys per sketch; None: as the index was made, or 1,024.
@@ -183,11 +186,11 @@ def _listing(
     """Find the tables of all sources, without those that were removed by hand and not named again."""
     listing = find_tables(list(places.values()), held)
     lifted = {source_name(os.fspath(source)) for source in named}
-    away = {each for each in settings.excluded if each.partition("#")[0] not in lifted}
-    tables = [table for table in listing.tables if not {table.place, f"{table.place}#{table.member}"} & away]
+    away = {each for each in settings.excluded if each not in lifted and each.partition("#")[0] not in lifted}
+    tables = [table for table in listing.tables if table_place(*table.identity) not in away]
     if not tables:
         reasons = "".join(f"; {each.path}: {each.reason}" for each in listing.skipped[:3])
-        raise NoTables(f"no tables in {', '.join(map(str, named or places))}{reasons}")
+        raise NoTables(f"no tables in {', '.join(map(shown, map(str, named or places)))}{reasons}")
     return listing._replace(tables=tables)
 
 
@@ -201,14 +204,15 @@ def _read(
     scratch = Path(settings.scratch)
     for name in (PARTS, PROGRESS):
         (scratch / name).mkdir()
-    todo = plan(changes.read, settings)
-    with watching(scratch / PROGRESS, len(changes.read) - len(todo.settled), on_progress):
-        if todo.groups or todo.large:
-            compiling = Thread(target=compile_ahead, daemon=True)
-            with session(*where) as running:
-                compiling.start()  # this process has nothing else to do while Spark works
-                run_on_spark(todo, settings, running)
-            compiling.join()
+    with one_state(changes.read) as tables:
+        todo = plan(tables, settings)
+        with watching(scratch / PROGRESS, len(tables) - len(todo.settled), on_progress):
+            if todo.groups or todo.large:
+                compiling = Thread(target=compile_ahead, daemon=True)
+                with session(*where) as running:
+                    compiling.start()  # this process has nothing else to do while Spark works
+                    run_on_spark(todo, settings, running)
+                compiling.join()
     names = todo.segments
     left_out = (*todo.settled, *changes.left_out)
     if left_out:

@@ -1,6 +1,6 @@
 """Rows of Parquet and Arrow files, with the types that they declare."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -122,6 +122,20 @@ def from_arrow(batch: pa.RecordBatch, columns: list[str]) -> pl.DataFrame:
     frame = pl.from_arrow(batch)
     assert isinstance(frame, pl.DataFrame)
     return frame[columns]  # not select, which would read a name like ^x$ as a pattern
+
+
+def gathered(frames: Iterable[pl.DataFrame], size: int) -> Iterator[pl.DataFrame]:
+    """Small frames put together until they weigh `size`."""
+    waiting: list[pl.DataFrame] = []
+    weight = 0.0
+    for frame in frames:
+        waiting.append(frame)
+        weight += frame.estimated_size()
+        if weight >= size:
+            yield pl.concat(waiting)
+            waiting, weight = [], 0.0
+    if waiting:
+        yield pl.concat(waiting)
 
 
 def plain_names(schema: pa.Schema) -> tuple[str, ...]:

@@ -16,13 +16,14 @@ FORMATS = {
 }  # fmt: skip
 TEXT_FORMATS = {"csv", "jsonl"}
 FILE_FORMATS = {*FORMATS.values()}
+DATABASES = {".sqlite": "SQLite", ".sqlite3": "SQLite", ".db": "SQLite or DuckDB", ".duckdb": "DuckDB"}
 COMPRESSION_SUFFIXES = {".gz", ".bz2", ".zst", ".zip"}
 COMPRESSION_MARKS = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\x28\xb5\x2f\xfd": "zstd", b"PK\x03\x04": "zip"}
 FORMAT_MARKS = {b"PAR1": "parquet", b"ARROW1": "arrow", b"\xff\xff\xff\xff": "arrow"}
 # Tabular files that somebody might expect us to read: named among the skipped, unlike pictures and notes.
 UNREAD_KINDS = {
     ".xlsx": "Excel", ".xls": "Excel", ".xlsm": "Excel", ".ods": "OpenDocument", ".avro": "Avro",
-    ".orc": "ORC", ".sqlite": "SQLite", ".sqlite3": "SQLite", ".db": "database", ".duckdb": "DuckDB",
+    ".orc": "ORC",
     ".dta": "Stata", ".sav": "SPSS", ".sas7bdat": "SAS", ".rds": "R", ".rdata": "R", ".dbf": "dBase",
     ".h5": "HDF5", ".hdf5": "HDF5", ".mdb": "Access", ".accdb": "Access", ".pkl": "pickle", ".xz": "xz",
     ".7z": "7-Zip", ".rar": "RAR", ".tar": "tar", ".tgz": "tar",
@@ -38,9 +39,9 @@ def split_name(name: str) -> tuple[str, str]:
     stem, suffix = os.path.splitext(name)
     if suffix.lower() in COMPRESSION_SUFFIXES:
         inner_stem, inner = os.path.splitext(stem)
-        if inner.lower() in FORMATS or inner.lower() in UNREAD_KINDS:
+        if inner.lower() in {*FORMATS, *UNREAD_KINDS, *DATABASES}:
             return inner_stem, inner.lower()
-    known = suffix.lower() in FORMATS or suffix.lower() in COMPRESSION_SUFFIXES
+    known = suffix.lower() in {*FORMATS, *DATABASES, *COMPRESSION_SUFFIXES}
     return (stem if known else name), suffix.lower()
 
 

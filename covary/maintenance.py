@@ -16,6 +16,7 @@ from covary.segment import build_segment
 from covary.segmentfiles import Segment, StoredSegment, open_segment, write_segment
 from covary.sources import source_name
 from covary.store import read_manifest, segment_folder
+from covary.tablesource import table_place
 
 OnProgress = Callable[[int, int], None]
 MOST_DEAD = 0.5  # of a segment's tables, before it is written anew without them
@@ -131,7 +132,7 @@ def remove_tables(index: str | Path, wanted: Sequence[str]) -> Change:
 
 def excluded(table: KnownTable) -> str:
     """Return what a table is remembered by that was removed by hand."""
-    return f"{table.path}#{table.member}" if table.member else table.path
+    return table_place(table.path, table.member)
 
 
 def _is_named(table: KnownTable, names: Sequence[str]) -> bool:

@@ -50,8 +50,8 @@ Sources = Annotated[
     list[str] | None,
     _argument(
         "[SOURCE]...",
-        "Files, folders (with all below), globs, and URLs of them: s3://bucket/folder. They are added to "
-        "those that INDEX was made from; none: look at those again.",
+        "Files, folders (with all below), globs, and URLs of files or databases: s3://bucket/folder, "
+        "postgresql://host/db. They are added to those that INDEX was made from; none: look at those again.",
     ),
 ]
 Removed = Annotated[list[str], _argument("TABLE...", "Names of tables, globs of names, or sources.")]

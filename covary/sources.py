@@ -1,4 +1,4 @@
-"""What is a table: files, folders, globs, URLs and catalogs -> TableSources with names of their own."""
+"""What is a table: files, folders, globs, URLs, catalogs, databases -> TableSources with names of their own."""
 
 import os
 from collections import Counter
@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 import xxhash
 
+from covary.databases import is_database, server_tables, some_of, split_table, the_table
 from covary.errors import MissingPart, UnreadableTable
-from covary.fileformat import FILE_FORMATS, NotATable
+from covary.fileformat import FILE_FORMATS, TEXT_FORMATS, NotATable
 from covary.filesystems import is_url, open_bytes
 from covary.icebergtables import catalog_tables, is_of_catalog
 from covary.lakehouses import lakehouse_at
@@ -88,17 +89,32 @@ def _with_checksum(table: TableSource) -> TableSource:
 
 
 def table_at(path: str | os.PathLike[str]) -> TableSource:
-    """The one table that a path or a URL names, or UnreadableTable with a plain reason."""
+    """The one table that a path or a URL names, or one of a database; UnreadableTable with a plain reason."""
     given = os.fspath(path)
+    place, wanted = split_table(given)
+    tables = server_tables(place) if is_database(place) else _tables_at(place)
+    if wanted is not None:
+        return the_table(tables, wanted, place)
+    if len(tables) == 1:
+        return tables[0]
+    if not tables:
+        raise UnreadableTable(shown(given), "it holds no tables")
+    if tables[0].format in TEXT_FORMATS:
+        raise UnreadableTable(
+            shown(given), f"it's a zip of {len(tables)} tables ({some_of(tables)}); unpack one"
+        )
+    example = f"{shown(place)}#{tables[0].member}"
+    raise UnreadableTable(
+        shown(given), f"it holds {len(tables)} tables ({some_of(tables)}); name one, as in {example}"
+    )
+
+
+def _tables_at(place: str) -> list[TableSource]:
     try:
-        found = tables_in(_named(given))
+        found = tables_in(_named(place))
     except NotATable as error:
-        raise UnreadableTable(shown(given), str(error)) from None
-    tables = [table for table in found if isinstance(table, TableSource)]
-    if len(tables) > 1:
-        members = ", ".join(str(table.member) for table in tables[:3])
-        raise UnreadableTable(given, f"it's a zip of {len(tables)} tables ({members}, ...); unpack one")
-    return tables[0]
+        raise UnreadableTable(shown(place), str(error)) from None
+    return [table for table in found if isinstance(table, TableSource)]
 
 
 def _named(given: str) -> FoundFile:
@@ -118,6 +134,13 @@ def _named(given: str) -> FoundFile:
 
 def _found_in(source: str) -> Iterator[tuple[str, TableSource | SkippedSource]]:
     """The tables of one source, each with the folder below which it is named."""
+    place, wanted = split_table(source)
+    if is_database(place) or wanted is not None:
+        tables = server_tables(place) if is_database(place) else _tables_at(place)
+        root = os.path.dirname((place if is_url(place) else absolute_path(place)).partition("?")[0])
+        for table in tables if wanted is None else [the_table(tables, wanted, place)]:
+            yield root, table
+        return
     if is_url(source) or is_of_catalog(source):
         list_remote = catalog_tables if is_of_catalog(source) else remote_files
         files: list[FoundFile | SkippedSource] = list(list_remote(source))
@@ -126,9 +149,9 @@ def _found_in(source: str) -> Iterator[tuple[str, TableSource | SkippedSource]]:
     else:
         files = list(local_files(source))
         looked_into = list(map(_looked_into, files))
-    for file, tables in zip(files, looked_into, strict=True):
-        for table in tables:
-            yield (file.root if isinstance(file, FoundFile) else ""), table
+    for file, found in zip(files, looked_into, strict=True):
+        for each in found:
+            yield (file.root if isinstance(file, FoundFile) else ""), each
 
 
 def _looked_into(file: FoundFile | SkippedSource) -> Sequence[TableSource | SkippedSource]:
@@ -161,11 +184,11 @@ def _with_unique_names(found: list[tuple[TableSource, str]], taken: Collection[s
 def _with_suffixes(table: TableSource, root: str) -> str:
     if is_of_catalog(table.path):
         return _in_full(table, root)
-    return _joined(os.path.relpath(table.path, root), table.member)
+    return _joined(os.path.relpath(shown(table.path), shown(root)), table.member)
 
 
 def _with_root(table: TableSource, root: str) -> str:
-    return f"{os.path.basename(root)}/{_with_suffixes(table, root)}"
+    return f"{os.path.basename(shown(root))}/{_with_suffixes(table, root)}"
 
 
 def _in_full(table: TableSource, root: str) -> str:

@@ -1,4 +1,4 @@
-"""A file to the tables in it: none if it isn't tabular, several only in a zip."""
+"""A file to the tables in it: none if it isn't tabular, several only in a zip or a database."""
 
 import os
 import zipfile
@@ -7,7 +7,9 @@ from dataclasses import replace
 
 from covary.deltatables import delta_source
 from covary.errors import UnreadableTable
+from covary.filedatabases import lister_of, tables_in_database
 from covary.fileformat import (
+    DATABASES,
     FORMATS,
     HEAD_BYTES,
     TEXT_FORMATS,
@@ -34,7 +36,7 @@ def tables_in(file: FoundFile) -> Sequence[TableSource | SkippedSource]:
     )
     if suffix in UNREAD_KINDS:
         raise NotATable(f"{UNREAD_KINDS[suffix]} files aren't read; export it as CSV or Parquet")
-    if not file.explicit and suffix not in FORMATS and suffix != ".zip":
+    if not file.explicit and suffix not in {*FORMATS, *DATABASES, ".zip"}:
         return []
     facts, head = _look(file)
     compression = compression_of(head)
@@ -43,6 +45,10 @@ def tables_in(file: FoundFile) -> Sequence[TableSource | SkippedSource]:
     table = TableSource(name, file.path, "csv", compression, None, facts.size, facts.version)
     if compression == "zip":
         return _tables_in_zip(table)
+    if compression and suffix in DATABASES:
+        raise NotATable("a compressed database isn't read; unpack it")
+    if lister := lister_of(suffix, head):
+        return tables_in_database(table, lister)
     kind = format_of(suffix, head, compression, file.explicit)
     return [replace(table, format=kind)] if kind else []
 

@@ -3,14 +3,25 @@
 import csv
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from operator import attrgetter
 
 import polars as pl
 import pyarrow as pa
 
-from covary import columnar, deltatables, icebergtables, textfile, textrows
+from covary import (
+    columnar,
+    deltatables,
+    duckdbfile,
+    icebergtables,
+    postgresql,
+    sqlalchemytables,
+    sqlitefile,
+    textfile,
+    textrows,
+)
 from covary.columnar import BATCH_ROWS
 from covary.csvfile import Dialect
 from covary.csvsplit import BLOCK_BYTES
@@ -30,7 +41,7 @@ FAILURES = (
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A part of a table that one task reads: bytes of text, row groups, batches, a lakehouse's files."""
+    """A part of a table that one task reads: bytes of text, row groups, a lakehouse's files, blocks."""
 
     source: TableSource
     number: int
@@ -53,6 +64,10 @@ LAYOUTS = {
     "arrow": columnar.arrow_layout,
     "delta": deltatables.delta_layout,
     "iceberg": icebergtables.iceberg_layout,
+    "sqlite": sqlitefile.sqlite_layout,
+    "duckdb": duckdbfile.duckdb_layout,
+    "postgresql": postgresql.postgresql_layout,
+    "sql": sqlalchemytables.sql_layout,
 }
 PLANS = {
     "csv": textfile.text_ranges,
@@ -61,6 +76,10 @@ PLANS = {
     "arrow": columnar.arrow_ranges,
     "delta": deltatables.delta_ranges,
     "iceberg": icebergtables.iceberg_ranges,
+    "sqlite": sqlitefile.sqlite_ranges,
+    "duckdb": duckdbfile.duckdb_ranges,
+    "postgresql": postgresql.postgresql_ranges,
+    "sql": sqlalchemytables.sql_ranges,
 }
 READERS = {
     "csv": textrows.csv_frames,
@@ -69,10 +88,22 @@ READERS = {
     "arrow": columnar.arrow_frames,
     "delta": deltatables.delta_frames,
     "iceberg": icebergtables.iceberg_frames,
+    "sqlite": sqlitefile.sqlite_frames,
+    "duckdb": duckdbfile.duckdb_frames,
+    "postgresql": postgresql.postgresql_frames,
+    "sql": sqlalchemytables.sql_frames,
 }
 
-# Whose readers open one version of a table, whatever becomes of it while it is read.
-PINNED = {"delta", "iceberg"}
+# Who tells a table's version as it is now. A lakehouse's readers open one version, whatever becomes of the
+# table; a server shows a statement one state of it.
+VERSIONS: dict[str, Callable[[TableSource], str]] = {
+    "delta": attrgetter("version"),
+    "iceberg": attrgetter("version"),
+    "sqlite": sqlitefile.sqlite_version,
+    "duckdb": duckdbfile.duckdb_version,
+    "postgresql": attrgetter("version"),
+    "sql": attrgetter("version"),
+}
 
 
 def layout_of(source: TableSource) -> Layout:
@@ -110,16 +141,17 @@ def _read(chunk: Chunk, layout: Layout, columns: Sequence[str] | None, size: int
         raise NoSuchColumn(min(unknown), chunk.source.name, layout.columns)
     source, part = chunk.source, (chunk.start, chunk.stop)
     with _reading(source):
+        version_of = VERSIONS.get(source.format, _file_version)
         # The parts of a table must be of one and the same file; a table in one piece may have changed since.
-        expected = _version_now(source) if part == WHOLE else source.version
+        expected = version_of(source) if part == WHOLE else source.version
         for frame in READERS[source.format](source, part, layout.dialect, wanted, size):
             yield from frame.iter_slices(BATCH_ROWS) if frame.height > BATCH_ROWS else (frame,)
-        if _version_now(source) != expected:
+        if version_of(source) != expected:
             raise ValueError("it changed while it was read; try again")
 
 
-def _version_now(source: TableSource) -> str:
-    return source.version if source.format in PINNED else facts_of(source.path).version
+def _file_version(source: TableSource) -> str:
+    return facts_of(source.path).version
 
 
 @contextmanager

@@ -19,6 +19,7 @@ class TableSource:
         version: changes when the table does; "" where that can't be told without reading it.
         source: what the person named when it was found: a file, a folder, a glob, a URL.
         checksum: of its content, if that is to tell whether it changed.
+        snapshot: the state of a server in which all tasks read it; "" if it is read in one piece.
     """
 
     name: str
@@ -30,6 +31,7 @@ class TableSource:
     version: str
     source: str = ""
     checksum: str | None = None
+    snapshot: str = ""
 
     @property
     def place(self) -> str:

@@ -1,0 +1,92 @@
+"""Databases named by URL, and one table of a database named by what follows a #."""
+
+import os
+import re
+from collections.abc import Sequence
+from urllib.parse import unquote
+
+import fsspec
+
+from covary.errors import UnreadableTable
+from covary.filesystems import is_url
+from covary.localfiles import absolute_path
+from covary.postgresql import postgresql_tables
+from covary.sqlalchemytables import is_dialect, sql_tables
+from covary.tablesource import TableSource, shown
+
+SERVERS = {"postgresql": postgresql_tables, "postgres": postgresql_tables}
+# Known without asking SQLAlchemy, so that a missing package is told and not taken for an unknown URL.
+DIALECTS = {
+    "postgresql", "sqlite", "mysql", "mariadb", "mssql", "oracle", "duckdb", "snowflake", "bigquery",
+    "redshift", "trino", "clickhouse", "cockroachdb",
+}  # fmt: skip
+BROKEN_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
+HOST = re.compile(r"(?:\[[^\]]*\]|[^:\[\]]*)(?::\d*)?")
+NAMES_TOLD = 5
+
+
+def is_database(source: str) -> bool:
+    """Whether a source is named by the URL of a database."""
+    if not is_url(source):
+        return False
+    scheme = source.partition("://")[0].lower()
+    kind = scheme.partition("+")[0]
+    if scheme in SERVERS or kind in DIALECTS:
+        return True
+    # Nothing that fsspec knows is a database: SQLAlchemy need not be loaded to read from s3://.
+    return scheme not in fsspec.available_protocols() and is_dialect(scheme)
+
+
+def split_table(source: str) -> tuple[str, str | None]:
+    """A database, and the table in it that a person named after a #, if any."""
+    if is_database(source):
+        place, _, table = source.partition("#")
+        if not _is_well_formed(place) or ("@" in table and "@" not in place):
+            # Said before a driver says it, and quotes a password.
+            marks = "% / ? # @ : in a name or password as %25 %2F %3F %23 %40 %3A"
+            raise UnreadableTable(shown(source), f"its URL is broken; write {marks}")
+        return place, unquote(table) or None
+    if is_url(source) or os.path.lexists(absolute_path(source)):
+        return source, None
+    for mark in (found.start() for found in re.finditer("#", source)):
+        if os.path.isfile(absolute_path(source[:mark])):
+            return source[:mark], source[mark + 1 :] or None
+    return source, None
+
+
+def server_tables(url: str) -> Sequence[TableSource]:
+    """Every table of the database that a URL names."""
+    scheme = url.partition("://")[0].lower()
+    try:
+        return SERVERS.get(scheme, sql_tables)(url)
+    except OSError as problem:
+        raise UnreadableTable(shown(url), str(problem)) from None
+
+
+def the_table(tables: Sequence[TableSource], wanted: str, place: str) -> TableSource:
+    """The table that a person named, with or without quotes, and its schema where that is public."""
+    names = {_plain(str(table.member)): table for table in tables}
+    found = names.get(_plain(wanted)) or names.get(f"public.{_plain(wanted)}")
+    if found is None:
+        there = f"there are: {some_of(tables)}" if tables else "it holds none"
+        raise UnreadableTable(shown(place), f"there is no table {wanted!r} in it; {there}")
+    return found
+
+
+def some_of(tables: Sequence[TableSource]) -> str:
+    """Name some tables of a database."""
+    more = ", ..." if len(tables) > NAMES_TOLD else ""
+    return ", ".join(str(table.member) for table in tables[:NAMES_TOLD]) + more
+
+
+def _plain(name: str) -> str:
+    return name.replace('"', "")
+
+
+def _is_well_formed(url: str) -> bool:
+    """Whether what is between :// and the database's name is user:password@host:port, or several hosts."""
+    authority = re.split(r"[/?]", url.partition("://")[2], maxsplit=1)[0]
+    user, _, hosts = authority.rpartition("@")
+    if "@" in user or BROKEN_ESCAPE.search(authority):
+        return False
+    return all(HOST.fullmatch(host) for host in hosts.split(","))

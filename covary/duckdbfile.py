@@ -1,0 +1,129 @@
+"""Tables of a DuckDB file, only ever read: as Arrow, streamed, by ranges of row numbers."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+
+from covary.columnar import from_arrow, gathered, plain_names
+from covary.csvfile import Dialect
+from covary.errors import MissingPart
+from covary.filesystems import facts_of
+from covary.tablesource import TableSource
+
+MARK, MARK_PLACE = b"DUCK", 8
+ROWS_AT_ONCE = 16_384
+LISTING = """
+SELECT schema_name, table_name AS name, estimated_size * column_count AS cells FROM duckdb_tables()
+WHERE NOT internal AND NOT temporary
+UNION ALL SELECT schema_name, view_name, NULL FROM duckdb_views() WHERE NOT internal AND NOT temporary
+ORDER BY ALL
+"""
+# A file from anywhere must not make us read others, or the network, by way of its views.
+SETTINGS: dict[str, Any] = {"threads": 1, "enable_external_access": False}
+IN_REACH = "CASE WHEN {0} BETWEEN '0001-01-01' AND '9999-12-31' THEN {0} END AS {0}"
+
+
+def duckdb_tables(file: TableSource) -> list[TableSource]:
+    """The tables and views of a file, each with its share of the file's size."""
+    with _reading(file.path) as database:
+        found = database.execute(LISTING).fetchall()
+    total = max(1, sum(cells or 0 for _, _, cells in found))
+    version = duckdb_version(file)
+    return [
+        replace(
+            file,
+            format="duckdb",
+            member=_member(schema, name),
+            size=file.size * (cells or 0) // total,
+            version=version,
+        )
+        for schema, name, cells in found
+    ]
+
+
+def duckdb_version(source: TableSource) -> str:
+    """What changes when the file does, or the log of what is not yet in it."""
+    log = f"{source.path}.wal"
+    return facts_of(source.path).version + (f" {facts_of(log).version}" if os.path.exists(log) else "")
+
+
+def duckdb_layout(source: TableSource) -> tuple[tuple[str, ...], Dialect | None]:
+    """The names of the columns that can serve."""
+    with _reading(source.path) as database:
+        return plain_names(_schema(database, _relation(database, source)[0])), None
+
+
+def duckdb_ranges(source: TableSource, dialect: Dialect | None, chunk_bytes: int) -> list[tuple[int, int]]:
+    """The row numbers of the parts of a table; none for a view, which has no such numbers."""
+    with _reading(source.path) as database:
+        relation, is_view = _relation(database, source)
+        if is_view:
+            return []
+        last = database.execute(f"SELECT max(rowid) FROM {relation}").fetchone()[0]
+    parts = max(1, -(-source.size // chunk_bytes))
+    bounds = sorted({((last or 0) + 1) * part // parts for part in range(parts + 1)})
+    return list(pairwise(bounds)) if parts > 1 else []
+
+
+def duckdb_frames(
+    source: TableSource, part: tuple[int, int], dialect: Dialect | None, columns: list[str], size: int
+) -> Iterator[pl.DataFrame]:
+    """The rows with some numbers, or all, in batches of bounded size."""
+    with _reading(source.path) as database:
+        relation, _ = _relation(database, source)
+        schema = _schema(database, relation)
+        rows = f"SELECT {', '.join(_expression(schema.field(name)) for name in columns)} FROM {relation}"
+        if part != (0, -1):
+            rows += f" WHERE rowid >= {part[0]} AND rowid < {part[1]}"
+        with database.sql(rows).to_arrow_reader(ROWS_AT_ONCE) as reader:
+            yield from gathered((from_arrow(batch, columns) for batch in reader), size)
+
+
+@contextmanager
+def _reading(path: str) -> Iterator[Any]:
+    try:
+        import duckdb  # noqa: PLC0415  (an extra)
+    except ImportError:
+        raise MissingPart(
+            "reading a DuckDB file needs a package that is not installed: pip install 'covary[duckdb]'"
+        ) from None
+    try:
+        with duckdb.connect(path, read_only=True, config=SETTINGS) as database:
+            yield database
+    except duckdb.Error as problem:
+        raise OSError(str(problem)) from problem
+
+
+def _relation(database: Any, source: TableSource) -> tuple[str, bool]:
+    """How a table is called in SQL, and whether it's a view."""
+    for schema, name, cells in database.execute(LISTING).fetchall():
+        if _member(schema, name) == source.member:
+            return f"{_quoted(schema)}.{_quoted(name)}", cells is None
+    raise ValueError("it is no longer there")
+
+
+def _schema(database: Any, relation: str) -> pa.Schema:
+    with database.sql(f"SELECT * FROM {relation} LIMIT 0").to_arrow_reader(1) as reader:
+        return reader.schema
+
+
+def _expression(field: pa.Field) -> str:
+    """How a column is read: Arrow has no infinite times, and would hand them on as others."""
+    name = _quoted(field.name)
+    return (
+        IN_REACH.format(name) if pa.types.is_date(field.type) or pa.types.is_timestamp(field.type) else name
+    )
+
+
+def _member(schema: str, name: str) -> str:
+    return name if schema == "main" else f"{schema}.{name}"
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

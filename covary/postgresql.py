@@ -1,0 +1,169 @@
+"""Tables of a PostgreSQL server, only ever read: as Arrow, streamed, by ranges of blocks, in one state."""
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
+from typing import Any
+
+import polars as pl
+
+from covary.columnar import from_arrow
+from covary.csvfile import Dialect
+from covary.errors import MissingPart
+from covary.filesystems import without_secrets_of
+from covary.pgcatalogue import COLUMNS, FILE, LISTING, SHAPE, expression_of
+from covary.tablesource import TableSource
+
+BATCH_BYTES = "adbc.postgresql.batch_size_hint_bytes"
+SECONDS_TO_CONNECT = 10
+BEYOND_THE_LAST_BLOCK = (1 << 32) - 1
+UNKNOWN_SIZE = 1 << 20  # a view's: one of many small tables
+TOLD_BY_THE_SERVER = re.compile(r"(?:FATAL|ERROR|PANIC):\s+([^\n]*)")
+TOLD_BY_THE_DRIVER = re.compile(r"^.*\[libpq\] (?:Failed to connect: )?")
+CHANGED = "it changed while it was read; try again"
+
+
+def postgresql_tables(url: str) -> list[TableSource]:
+    """Every table and view of a database but the system's own."""
+    with _asking(url) as cursor:
+        cursor.execute(LISTING)
+        found = cursor.fetchall()
+    return [
+        TableSource(
+            f"{database}/{table}" if schema == "public" else f"{database}/{schema}.{table}",
+            url,
+            "postgresql",
+            None,
+            identifier,
+            UNKNOWN_SIZE if size is None else int(size),
+            version,
+        )
+        for database, schema, table, identifier, size, version in found
+    ]
+
+
+@contextmanager
+def one_state(tables: Sequence[TableSource]) -> Iterator[list[TableSource]]:
+    """Hold each server's tables in the state that they are in now, so that all tasks read the same.
+
+    Where that can't be had, a table is read in one piece by one statement, or fails with its own reason.
+    """
+    with ExitStack() as held:
+        snapshots: dict[str, str] = {}
+        for url in dict.fromkeys(table.path for table in tables if table.format == "postgresql"):
+            with suppress(OSError):
+                cursor = held.enter_context(_asking(url, hold=True))
+                # The connection waits for as long as the build takes.
+                cursor.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+                cursor.execute("SELECT pg_export_snapshot()")
+                snapshots[url] = cursor.fetchone()[0]
+        yield [
+            replace(table, snapshot=snapshots.get(table.path, "")) if table.format == "postgresql" else table
+            for table in tables
+        ]
+
+
+def postgresql_layout(source: TableSource) -> tuple[tuple[str, ...], Dialect | None]:
+    """The names of the columns that can serve."""
+    with _asking(source.path) as cursor:
+        return tuple(_expressions(cursor, source)), None
+
+
+def postgresql_ranges(
+    source: TableSource, dialect: Dialect | None, chunk_bytes: int
+) -> list[tuple[int, int]]:
+    """The blocks of the parts of a table; none for what has no blocks of its own, or no state to share."""
+    if not source.snapshot:
+        return []
+    with _asking(source.path) as cursor:
+        cursor.execute(SHAPE.format(_literal(str(source.member))))
+        blocks = int(cursor.fetchone()[0])
+    parts = max(1, min(blocks, -(-source.size // chunk_bytes)))
+    starts = sorted({blocks * part // parts for part in range(parts)})
+    # The last has no end: it is no matter whether the table has grown since it was measured.
+    return list(zip(starts, [*starts[1:], BEYOND_THE_LAST_BLOCK], strict=True)) if parts > 1 else []
+
+
+def postgresql_frames(
+    source: TableSource, part: tuple[int, int], dialect: Dialect | None, columns: list[str], size: int
+) -> Iterator[pl.DataFrame]:
+    """The rows of some blocks, or of all, in batches of bounded size."""
+    with _asking(source.path, source.snapshot) as cursor:
+        expressions = _expressions(cursor, source)
+        if not set(columns) <= set(expressions):
+            raise ValueError(CHANGED)
+        listed = ", ".join(f"{expressions[column]} AS {_quoted(column)}" for column in columns)
+        rows = f"FROM {source.member}"
+        if part[1] >= 0:
+            rows = f"FROM ONLY {source.member} WHERE ctid >= '({part[0]},0)' AND ctid < '({part[1]},0)'"
+        cursor.adbc_statement.set_options(**{BATCH_BYTES: str(size)})
+        cursor.execute(f"SELECT {listed} {rows}")
+        for batch in cursor.fetch_record_batch():
+            yield from_arrow(batch, columns)
+        if source.snapshot:
+            _refuse_another_file(cursor, source)
+
+
+def _expressions(cursor: Any, source: TableSource) -> dict[str, str]:
+    cursor.execute(COLUMNS.format(_literal(str(source.member))))
+    found = {name: expression_of(_quoted(name), *kind) for name, *kind in cursor.fetchall()}
+    return {name: expression for name, expression in found.items() if expression}
+
+
+def _refuse_another_file(cursor: Any, source: TableSource) -> None:
+    """Fail if the table was emptied or written anew: a snapshot does not tell, and blocks have moved.
+
+    Our transaction has it locked against that by now, so that it can't happen after this.
+    """
+    cursor.execute(FILE.format(_literal(str(source.member))))
+    expected = source.version.partition(" ")[0]
+    if expected and str(cursor.fetchone()[0]) != expected:
+        raise ValueError(CHANGED)
+
+
+@contextmanager
+def _asking(url: str, snapshot: str = "", hold: bool = False) -> Iterator[Any]:
+    """A cursor in a transaction that can't write."""
+    try:
+        import adbc_driver_postgresql.dbapi as driver  # noqa: PLC0415  (an extra)
+    except ImportError:
+        raise MissingPart(
+            "reading postgresql:// needs a package that is not installed: pip install 'covary[postgresql]'"
+        ) from None
+    level = "ISOLATION LEVEL REPEATABLE READ" if snapshot or hold else ""
+    try:
+        with driver.connect(_with_time_limit(url), autocommit=True) as connection, connection.cursor() as ask:
+            ask.execute(f"BEGIN {level} READ ONLY")
+            if snapshot:
+                ask.execute(f"SET TRANSACTION SNAPSHOT {_literal(snapshot)}")
+            # Rows in the order of their blocks, whoever else is reading.
+            ask.execute("SET LOCAL synchronize_seqscans = off")
+            ask.execute("SET LOCAL max_parallel_workers_per_gather = 0")
+            yield ask
+    except (driver.Error, OSError) as problem:
+        if isinstance(problem, OSError) and "[libpq]" not in str(problem):
+            raise
+        raise OSError(_reason(url, str(problem))) from None
+
+
+def _with_time_limit(url: str) -> str:
+    if "connect_timeout=" in url:
+        return url
+    return f"{url}{'&' if '?' in url else '?'}connect_timeout={SECONDS_TO_CONNECT}"
+
+
+def _reason(url: str, text: str) -> str:
+    if "invalid snapshot identifier" in text:
+        return "the connection that held its state was lost; try again"
+    told = TOLD_BY_THE_SERVER.search(text)
+    reason = told[1] if told else TOLD_BY_THE_DRIVER.sub("", text.strip().split("\n")[0])
+    return without_secrets_of(url, reason)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

@@ -1,0 +1,33 @@
+"""Rows as Python's database drivers give them, as frames of text: read like the cells of a CSV file.
+
+A column's cells may be of several types, and a batch may hold none but nulls, so that no type fits all.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import polars as pl
+
+from covary.columnar import gathered
+
+ROWS_AT_ONCE = 4096
+
+
+def text_frames(
+    fetch: Callable[[int], Sequence[Any]], columns: Sequence[str], size: int
+) -> Iterator[pl.DataFrame]:
+    """What a cursor's fetchmany gives, until it gives no more, in frames that weigh about `size`."""
+    return gathered(_fetched(fetch, columns), size)
+
+
+def _fetched(fetch: Callable[[int], Sequence[Any]], columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+    while rows := fetch(ROWS_AT_ONCE):
+        cells = zip(*rows, strict=True)
+        yield pl.DataFrame([_text(name, column) for name, column in zip(columns, cells, strict=True)])
+
+
+def _text(name: str, cells: Sequence[Any]) -> pl.Series:
+    try:
+        return pl.Series(name, cells, dtype=pl.String, strict=False)  # bytes become null
+    except (ValueError, TypeError):  # of a type that Polars does not know, such as UUID
+        return pl.Series(name, [None if cell is None else str(cell) for cell in cells], dtype=pl.String)

@@ -1,0 +1,139 @@
+"""Tables of any database that SQLAlchemy has a dialect for: listed by its inspector, streamed as text."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import quote
+from warnings import catch_warnings
+
+import polars as pl
+
+from covary.csvfile import Dialect
+from covary.errors import MissingPart
+from covary.filesystems import without_secrets_of
+from covary.rowtext import ROWS_AT_ONCE, text_frames
+from covary.tablesource import TableSource
+
+# The drivers that install everywhere, where SQLAlchemy's own choice needs a compiler.
+DRIVERS = {"mysql": "mysql+pymysql", "mariadb": "mariadb+pymysql", "oracle": "oracle+oracledb"}
+PACKAGES = {
+    "MySQLdb": "mysqlclient",
+    "oracledb": "oracledb",
+    "pymysql": "pymysql",
+    "pyodbc": "pyodbc",
+    "sqlalchemy": "covary[sql]",
+}
+DIALECT_PACKAGES = {
+    "bigquery": "sqlalchemy-bigquery",
+    "clickhouse": "clickhouse-sqlalchemy",
+    "cockroachdb": "sqlalchemy-cockroachdb",
+    "databricks": "databricks-sqlalchemy",
+    "duckdb": "duckdb-engine",
+    "redshift": "sqlalchemy-redshift",
+    "snowflake": "snowflake-sqlalchemy",
+    "trino": "trino[sqlalchemy]",
+}
+UNKNOWN_SIZE = 1 << 20  # one of many small tables
+
+
+def is_dialect(scheme: str) -> bool:
+    """Whether SQLAlchemy, if it is there, knows a kind of database by this name."""
+    try:
+        from sqlalchemy import exc  # noqa: PLC0415  (an extra)
+        from sqlalchemy.dialects import registry  # noqa: PLC0415
+    except ImportError:
+        return False
+    try:
+        registry.load(scheme.replace("+", "."))
+    except (exc.NoSuchModuleError, ImportError):
+        return False
+    return True
+
+
+def sql_tables(url: str) -> list[TableSource]:
+    """The tables and views of a database, of the schema that it has by default."""
+    with _connected(url) as (connection, sqlalchemy):
+        inspector = sqlalchemy.inspect(connection)
+        names = sorted({*inspector.get_table_names(), *inspector.get_view_names()})
+        address = sqlalchemy.make_url(url)
+        database = address.database or address.get_backend_name()
+    if connection.dialect.name == "sqlite":
+        # A file's name, and where it is for a task that runs in another folder.
+        url = f"sqlite:///{os.path.abspath(database)}"
+        database = os.path.splitext(os.path.basename(database))[0]
+    return [TableSource(f"{database}/{name}", url, "sql", None, name, UNKNOWN_SIZE, "") for name in names]
+
+
+def sql_layout(source: TableSource) -> tuple[tuple[str, ...], Dialect | None]:
+    """The names of the columns that can serve."""
+    with _connected(source.path) as (connection, sqlalchemy):
+        types = sqlalchemy.types
+        others = (types._Binary, types.ARRAY, types.JSON, types.Interval)
+        with catch_warnings(action="ignore", category=sqlalchemy.exc.SAWarning):  # of types it does not know
+            found = sqlalchemy.inspect(connection).get_columns(source.member)
+        return tuple(str(each["name"]) for each in found if not isinstance(each["type"], others)), None
+
+
+def sql_ranges(source: TableSource, dialect: Dialect | None, chunk_bytes: int) -> list[tuple[int, int]]:
+    """None: no way to read a part is the same for all databases."""
+    return []
+
+
+def sql_frames(
+    source: TableSource, part: tuple[int, int], dialect: Dialect | None, columns: list[str], size: int
+) -> Iterator[pl.DataFrame]:
+    """All rows, in batches of bounded size."""
+    with _connected(source.path) as (connection, sqlalchemy):
+        # Without types: what the driver gives is what there is, and no cell is refused.
+        wanted = [sqlalchemy.column(sqlalchemy.sql.quoted_name(name, True)) for name in columns]
+        table = sqlalchemy.table(sqlalchemy.sql.quoted_name(str(source.member), True))
+        streamed = connection.execution_options(stream_results=True, max_row_buffer=ROWS_AT_ONCE)
+        result = streamed.execute(sqlalchemy.select(*wanted).select_from(table))
+        yield from text_frames(result.fetchmany, columns, size)
+
+
+@contextmanager
+def _connected(url: str) -> Iterator[tuple[Any, Any]]:
+    """A connection, and SQLAlchemy itself."""
+    try:
+        import sqlalchemy  # noqa: PLC0415  (an extra)
+
+        engine = sqlalchemy.create_engine(
+            _address(sqlalchemy, url), poolclass=sqlalchemy.NullPool, hide_parameters=True
+        )
+    except ImportError as problem:
+        raise _missing(url, PACKAGES.get(problem.name or "", problem.name)) from None
+    except sqlalchemy.exc.NoSuchModuleError:
+        raise _missing(url, DIALECT_PACKAGES.get(_dialect(url))) from None
+    except (sqlalchemy.exc.ArgumentError, ValueError):
+        raise OSError("this is no URL of a database; write it as dialect://user@host/database") from None
+    try:
+        with engine.connect() as connection:
+            yield connection, sqlalchemy
+    except sqlalchemy.exc.SQLAlchemyError as problem:
+        # The driver's own words, without the statement and the links that SQLAlchemy adds.
+        told = getattr(problem, "orig", None) or problem
+        words = str(told.args[-1] if told.args else told).strip().split("\n")[0]
+        raise OSError(without_secrets_of(url, words)) from None
+    finally:
+        engine.dispose()
+
+
+def _address(sqlalchemy: Any, url: str) -> Any:
+    address = sqlalchemy.make_url(url)
+    address = address.set(drivername=DRIVERS.get(address.drivername, address.drivername))
+    if address.get_backend_name() == "sqlite" and address.database:
+        place = quote(os.path.abspath(address.database))
+        # SQLite makes a file that is not there, unless told to read only.
+        return address.set(database=f"file:{place}", query={"mode": "ro", "uri": "true"})
+    return address
+
+
+def _missing(url: str, package: str | None) -> MissingPart:
+    advice = f"pip install '{package}'" if package else f"SQLAlchemy has none for {_dialect(url)}"
+    return MissingPart(f"reading {_dialect(url)}:// needs a package that is not installed: {advice}")
+
+
+def _dialect(url: str) -> str:
+    return url.partition("://")[0].partition("+")[0]

@@ -1,0 +1,125 @@
+"""Tables of a SQLite file, only ever read: all cells as text, by ranges of row numbers."""
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import polars as pl
+
+from covary.csvfile import Dialect
+from covary.filesystems import facts_of
+from covary.rowtext import text_frames
+from covary.tablesource import TableSource
+
+MARK = b"SQLite format 3\0"
+JOURNAL_MODE, WRITE_AHEAD = 18, 2  # a byte of the file's header, and what it says
+LEAST_ROW_BYTES = 8  # rows may be numbered far higher than they are many
+ROW_NUMBERS = ("rowid", "_rowid_", "oid")
+LISTING = """
+SELECT name, type = 'table' AND NOT wr FROM pragma_table_list
+WHERE schema = 'main' AND type IN ('table', 'view') AND name NOT LIKE 'sqlite!_%' ESCAPE '!' ORDER BY name
+"""
+
+
+def sqlite_tables(file: TableSource) -> list[TableSource]:
+    """The tables and views of a file, each with its share of the file's size."""
+    with _reading(file.path) as database:
+        found = database.execute(LISTING).fetchall()
+        # Counting would read all of the file; the last row's number is found at once.
+        most = file.size // LEAST_ROW_BYTES
+        rows = {name: min(most, _last_row(database, name)) if numbered else 0 for name, numbered in found}
+    total = max(1, sum(rows.values()))
+    version = sqlite_version(file)
+    return [
+        replace(file, format="sqlite", member=name, size=file.size * rows[name] // total, version=version)
+        for name, _ in found
+    ]
+
+
+def sqlite_version(source: TableSource) -> str:
+    """What changes when the file does, or the log of what is not yet in it."""
+    log = f"{source.path}-wal"
+    logged = facts_of(log) if os.path.exists(log) else None
+    return facts_of(source.path).version + (f" {logged.version}" if logged and logged.size else "")
+
+
+def sqlite_layout(source: TableSource) -> tuple[tuple[str, ...], Dialect | None]:
+    """The names of the columns that can serve."""
+    with _reading(source.path) as database:
+        found = database.execute("SELECT name, type FROM pragma_table_xinfo(?)", [source.member]).fetchall()
+    return tuple(name for name, kind in found if name and "blob" not in kind.lower()), None
+
+
+def sqlite_ranges(source: TableSource, dialect: Dialect | None, chunk_bytes: int) -> list[tuple[int, int]]:
+    """The row numbers of the parts of a table; none for a view, or a table without them."""
+    with _reading(source.path) as database:
+        number = _row_number(database, str(source.member))
+        if number is None:
+            return []
+        first, last = database.execute(
+            f"SELECT min({number}), max({number}) FROM {_quoted(str(source.member))}"
+        ).fetchone()
+    if first is None:
+        return []
+    parts = max(1, -(-source.size // chunk_bytes))
+    bounds = sorted({first + (last + 1 - first) * part // parts for part in range(parts + 1)})
+    return list(pairwise(bounds)) if parts > 1 else []
+
+
+def sqlite_frames(
+    source: TableSource, part: tuple[int, int], dialect: Dialect | None, columns: list[str], size: int
+) -> Iterator[pl.DataFrame]:
+    """The rows with some numbers, or all, in batches of bounded size."""
+    with _reading(source.path) as database:
+        rows = f"SELECT {', '.join(map(_quoted, columns))} FROM {_quoted(str(source.member))}"
+        if part == (0, -1):
+            cursor = database.execute(rows)
+        else:
+            number = _row_number(database, str(source.member))
+            cursor = database.execute(f"{rows} WHERE {number} >= ? AND {number} < ?", part)
+        yield from text_frames(cursor.fetchmany, columns, size)
+
+
+@contextmanager
+def _reading(path: str) -> Iterator[sqlite3.Connection]:
+    try:
+        with closing(sqlite3.connect(_address(path), uri=True)) as database:
+            database.text_factory = lambda text: text.decode("utf-8", "replace")
+            database.execute(
+                "PRAGMA trusted_schema = OFF"
+            )  # a view in a file from anywhere runs no more than SQL
+            yield database
+    except sqlite3.Error as problem:
+        raise OSError(str(problem)) from problem
+
+
+def _address(path: str) -> str:
+    with open(path, "rb") as file:
+        keeps_a_log = file.read(JOURNAL_MODE + 1)[-1:] == bytes([WRITE_AHEAD])
+    # SQLite would make a log beside the file, even to read, if there is none; without one, nobody is writing.
+    unlogged = keeps_a_log and not os.path.exists(f"{path}-wal")
+    return f"{Path(path).as_uri()}?mode=ro{'&immutable=1' if unlogged else ''}"
+
+
+def _row_number(database: sqlite3.Connection, table: str) -> str | None:
+    """What the number of a row is called here; None if rows have none."""
+    if not dict(database.execute(LISTING).fetchall()).get(table):
+        return None
+    found = database.execute("SELECT lower(name) FROM pragma_table_xinfo(?)", [table]).fetchall()
+    taken = {name for (name,) in found}
+    return next((name for name in ROW_NUMBERS if name not in taken), None)
+
+
+def _last_row(database: sqlite3.Connection, table: str) -> int:
+    number = _row_number(database, table)
+    if number is None:
+        return 0
+    return max(0, database.execute(f"SELECT max({number}) FROM {_quoted(table)}").fetchone()[0] or 0)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
