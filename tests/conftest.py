@@ -1,4 +1,8 @@
+import os
+import shutil
+import socket
 import subprocess
+import tempfile
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from adbc_driver_postgresql import dbapi
 from hypothesis import HealthCheck, settings
 
 import covary.build
@@ -19,6 +24,8 @@ from covary.segmentfiles import write_segment
 from covary.sparksession import start_session
 from covary.store import Manifest
 from covary.tasks import sketch_group
+
+PASSWORD = "hush-hush"
 
 settings.register_profile(
     "covary", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
@@ -49,6 +56,65 @@ def s3_server():
         environment.setenv("AWS_DEFAULT_REGION", "us-east-1")
         yield
     server.stop()
+
+
+@dataclass(frozen=True)
+class Database:
+    """An empty database of a real PostgreSQL server, and who may do everything in it."""
+
+    host: str
+    name: str
+
+    @property
+    def url(self):
+        return f"postgresql://covary:{PASSWORD}@{self.host}/{self.name}"
+
+    def run(self, *statements):
+        """Run statements, each a transaction of its own; return the last one's rows, if any."""
+        with dbapi.connect(self.url, autocommit=True) as connection, connection.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+            return cursor.fetchall() if cursor.description else []
+
+
+@pytest.fixture(scope="session")
+def postgresql_server():
+    """Run a PostgreSQL server of Debian's on loopback for the whole run; it asks for a password."""
+    programs = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    if not programs:
+        pytest.skip("there is no PostgreSQL server: apt-get install postgresql")
+    # It refuses to run as root, and then needs a folder of its own outside of root's.
+    user = {"user": "nobody", "group": "nogroup", "extra_groups": []} if os.geteuid() == 0 else {}
+    with tempfile.TemporaryDirectory(prefix="covary-postgresql-") as folder, socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+        free.close()
+        Path(folder, "password").write_text(PASSWORD)
+        if user:
+            for each in (folder, f"{folder}/password"):
+                shutil.chown(each, "nobody", "nogroup")
+
+        def run(program, *arguments):
+            command = [programs[-1].with_name(program), "-D", f"{folder}/data", *arguments]
+            subprocess.run(command, check=True, cwd=folder, stdout=subprocess.DEVNULL, **user)
+
+        secure = ("-A", "scram-sha-256", f"--pwfile={folder}/password")
+        run("initdb", "-U", "covary", *secure, "-E", "UTF8", "--locale=C.UTF-8", "--no-sync")
+        how = f"-p {port} -k {folder} -c listen_addresses=127.0.0.1 -c fsync=off"
+        run("pg_ctl", "-w", "-l", f"{folder}/log", "-o", how, "start")
+        try:
+            yield f"127.0.0.1:{port}"
+        finally:
+            run("pg_ctl", "-m", "immediate", "stop")
+
+
+@pytest.fixture
+def database(postgresql_server):
+    """An empty database; gone after the test."""
+    server, fresh = Database(postgresql_server, "postgres"), Database(postgresql_server, "shop")
+    server.run("CREATE DATABASE shop")
+    yield fresh
+    server.run("DROP DATABASE shop WITH (FORCE)")
 
 
 @dataclass(frozen=True)
