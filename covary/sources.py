@@ -1,4 +1,4 @@
-"""What is a table: files, folders, globs, URLs, catalogs, databases -> TableSources with names of their own."""
+"""What is a table: files, folders, globs, URLs, catalogs and databases -> TableSources with unique names."""
 
 import os
 from collections import Counter
