@@ -39,7 +39,7 @@ def canonical_against_exact() -> Result:
         def build(key_text: str) -> object:
             # The same keys on both sides: pairs of columns are not part of this.
             return covary.build_index(
-                tables, Path(scratch, key_text), spark, keys=["place", "code"], key_text=key_text
+                tables, Path(scratch, key_text), spark, keys=["place", "code"], key_text=key_text, fresh=True
             )
 
         ours, theirs = best_in_turns(lambda: build("canonical"), lambda: build("exact"))
@@ -62,7 +62,7 @@ def granularities_against_one() -> list[Result]:
         texts = _write_files(folder / "texts", {"day": "d" + days})
 
         def build(tables: Path) -> object:
-            return covary.build_index(tables, folder / f"{tables.name}.covary", spark)
+            return covary.build_index(tables, folder / f"{tables.name}.covary", spark, fresh=True)
 
         ours, theirs = best_in_turns(lambda: build(dates), lambda: build(texts))
         sizes = [_size(folder / f"{tables.name}.covary") for tables in (dates, texts)]

@@ -155,7 +155,7 @@ def _ask_duckdb(lake: Lake, scratch: Path) -> Answer:
 
 
 def _build_covary(lake: Lake, scratch: Path) -> None:
-    covary.build_index(str(lake.folder), scratch / "index")
+    covary.build_index(str(lake.folder), scratch / "index", fresh=True)
 
 
 def _ask_covary(lake: Lake, scratch: Path) -> Answer:

@@ -34,7 +34,7 @@ def parquet_against_scan() -> Result:
             return spark.read.parquet(str(file)).selectExpr("sum(length(key))", "sum(value)").collect()
 
         def build() -> object:
-            return covary.build_index(file, into=Path(folder, "index"), spark=spark)
+            return covary.build_index(file, into=Path(folder, "index"), spark=spark, fresh=True)
 
         ours, theirs = best_in_turns(build, scan_and_sum)
     return Result(
@@ -77,7 +77,7 @@ def small_files_against_reading() -> list[Result]:
                 pl.read_csv(path)
 
         def build(key_text: str) -> object:
-            return covary.build_index(tables, Path(folder, key_text), spark, key_text=key_text)
+            return covary.build_index(tables, Path(folder, key_text), spark, key_text=key_text, fresh=True)
 
         exact, theirs = best_in_turns(lambda: build("exact"), read_all)
         canonical, again = best_in_turns(lambda: build("canonical"), read_all)

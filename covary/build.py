@@ -15,6 +15,7 @@ import polars as pl
 from covary.buildsettings import AskedSettings
 from covary.changes import Changes, compare, known_tables, names_by_source
 from covary.commits import Draft, building, commit
+from covary.databases import split_table
 from covary.errors import CannotWrite, CovaryError, DamagedIndex, NoSuchColumn, NoTables
 from covary.filesystems import is_url
 from covary.history import Change
@@ -166,8 +167,9 @@ def _places(named: Sequence[Source], settings: Manifest, folder: Path) -> dict[s
 
 def _is_gone(source: str) -> bool:
     """Whether a file that was named is no longer there, though its folder is: nobody unmounted it."""
-    is_file = not (is_url(source) or glob.has_magic(source))
-    return is_file and not os.path.lexists(source) and os.path.isdir(os.path.dirname(source))
+    path, _ = split_table(source)
+    is_file = not (is_url(path) or glob.has_magic(path))
+    return is_file and not os.path.lexists(path) and os.path.isdir(os.path.dirname(path))
 
 
 def _held_segments(settings: Manifest, draft: Draft, *, check: bool) -> list[tuple[StoredSegment, Segment]]:

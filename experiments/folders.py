@@ -38,7 +38,7 @@ def sketch_all(workplace: Workplace, spark: "SparkSession") -> None:
     """Index the folder as anyone would."""
     if not is_index(workplace.index):
         print(f"{workplace.name}: index", flush=True)
-        index = build_index(str(workplace.tables), workplace.index, spark, key_text="exact")
+        index = build_index(str(workplace.tables), workplace.index, spark, key_text="exact", fresh=True)
         for path, problem in index.tables.filter(pl.col("problem").is_not_null())[
             "path", "problem"
         ].iter_rows():

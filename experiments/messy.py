@@ -33,7 +33,7 @@ def evaluate(
     check_values: bool = True,
 ) -> Outcome:
     """Index a collection, ask it about every key, and compare with the truth."""
-    index = covary.build_index(collection_folder, into=index_folder, spark=spark)
+    index = covary.build_index(collection_folder, into=index_folder, spark=spark, fresh=True)
     reading = read_columns(index, collection_folder, truth, check_values)
     joins: list[Join] = []
     refusals: list[Refusal] = []
