@@ -2,18 +2,21 @@
 
 Numba keeps code beside the file that a loop stands in, and renews it when that file changes; it does not
 notice that another file changed whose loops are called. So the code is kept under a digest of all such files.
+In a zip it is kept by the zip's path: a zip of covary is named by its content.
 """
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from hashlib import sha256
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import numba
 import numpy as np
 
-HERE = Path(__file__).parent
+HERE = files("covary")
 # Files that use each other.
 SOURCES = (
     "bootstrap", "compiled", "correlation", "lookup", "moments", "rankinfluence", "ranks", "scoring",
@@ -26,7 +29,7 @@ def compiled(loop: Callable[..., Any], **options: Any) -> Any:
     """Compile a loop when it is first called, once on a machine."""
     with _kept_under_digest():
         try:
-            return numba.njit(nogil=True, cache=True, **options)(loop)
+            return numba.njit(nogil=True, cache=_CAN_KEEP, **options)(loop)
         except RuntimeError:  # no folder can be written to: it is compiled in every process
             return numba.njit(nogil=True, **options)(loop)
 
@@ -40,11 +43,25 @@ def adding_in_any_order(loop: Callable[..., Any]) -> Any:
 def _kept_under_digest() -> Iterator[None]:
     settings: Any = numba.config
     wanted_by_user = settings.CACHE_DIR
-    settings.CACHE_DIR = wanted_by_user or str(HERE / "__pycache__" / f"compiled-{_DIGEST}")
+    if isinstance(HERE, Path):
+        settings.CACHE_DIR = wanted_by_user or str(HERE / "__pycache__" / f"compiled-{_DIGEST}")
     try:
         yield
     finally:
         settings.CACHE_DIR = wanted_by_user
 
 
+def _can_keep() -> bool:
+    """Whether code can be kept; of a folder Numba finds out itself, of a zip it takes it for granted."""
+    if isinstance(HERE, Path):
+        return True
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return False
+    return os.access(home, os.W_OK | os.X_OK)
+
+
+_CAN_KEEP = _can_keep()
 _DIGEST = sha256(b"".join((HERE / f"{name}.py").read_bytes() for name in SOURCES)).hexdigest()[:16]

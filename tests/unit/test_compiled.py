@@ -1,6 +1,13 @@
+import os
 import re
+import shutil
+import subprocess
+import sys
+
+import pytest
 
 from covary.compiled import HERE, SOURCES
+from covary.shipping import _package
 
 
 def imports_of(module):
@@ -14,3 +21,25 @@ def test_machine_code_is_renewed_when_a_file_changes_whose_loops_others_call():
     for module in with_loops:
         for called in imports_of(module) & with_loops:
             assert {called, module} <= set(SOURCES), f"{module} calls loops of {called}"
+
+
+@pytest.mark.parametrize("can_keep", [True, False])
+def test_covary_works_from_a_zip(tmp_path, can_keep):
+    zipped = shutil.copy(_package(), tmp_path)
+    kept = tmp_path / "kept"
+    if not can_keep:
+        kept.write_text("a file, no folder")
+    environment = {**os.environ, "PYTHONPATH": zipped, "XDG_CACHE_HOME": str(kept)}
+    script = (
+        "import covary\nfrom covary.ranks import normal_scores\nprint(covary.__file__, normal_scores(3).size)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == f"{zipped}/covary/__init__.py 3\n"
+    assert any(kept.rglob("*.nbi")) == can_keep

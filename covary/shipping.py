@@ -1,0 +1,80 @@
+"""covary's own code on its way to Spark's workers: they need its dependencies, not covary itself.
+
+A zip of the package is sent once per session. Workers put it before whatever they have installed, so an older
+covary there does no harm.
+"""
+
+import os
+import pickle
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PACKAGE = "covary"
+SHIPPED = "spark.covary.shipped"  # noted in the session itself, which may outlive this process
+
+
+def ship_covary(spark: "SparkSession") -> None:
+    """Send this covary to a session's workers, unless the session has it."""
+    package = _package()
+    if spark.conf.get(SHIPPED, None) != package.name:
+        spark.addArtifacts(str(package), pyfile=True)
+        spark.conf.set(SHIPPED, package.name)
+
+
+def as_task(function: Callable[..., Any], *first: Any) -> Callable[[Any], Any]:
+    """Give what Spark is to call on its workers: a function of a module, with its first arguments.
+
+    Nothing of covary is loaded there before it is called: Polars reads how many threads it may have when it
+    is loaded, and not every session lets us set that for its workers.
+    """
+    packed = pickle.dumps((function, first))
+
+    def run(rows: Any) -> Any:
+        # A worker is one task: more Polars threads than that would only fight over the cores.
+        os.environ["POLARS_MAX_THREADS"] = "1"
+        work, arguments = pickle.loads(packed)
+        return work(*arguments, rows)
+
+    return run
+
+
+@cache
+def _package() -> Path:
+    """Write covary into a zip that is there as long as this process: Spark serves it from where it lies."""
+    content = dict(_content(files(PACKAGE), PACKAGE))
+    digest = sha256()
+    for name, data in content.items():
+        digest.update(f"{name} {len(data)} ".encode() + data)
+    # Named by its content: a session refuses another file of the same name, and Numba keeps code by path.
+    zipped = Path(_folder().name, f"{PACKAGE}-{digest.hexdigest()[:16]}.zip")
+    with ZipFile(zipped, "w", ZIP_DEFLATED) as package:
+        for name, data in content.items():
+            package.writestr(ZipInfo(name), data, ZIP_DEFLATED)
+    return zipped
+
+
+@cache
+def _folder() -> "TemporaryDirectory[str]":
+    return TemporaryDirectory(prefix="covary-")  # removed with the last reference to it, when Python ends
+
+
+def _content(folder: Traversable, name: str) -> Iterator[tuple[str, bytes]]:
+    for item in _sorted(folder.iterdir()):
+        if item.is_file():
+            yield f"{name}/{item.name}", item.read_bytes()
+        elif item.name != "__pycache__":
+            yield from _content(item, f"{name}/{item.name}")
+
+
+def _sorted(items: Iterable[Traversable]) -> list[Traversable]:
+    return sorted(items, key=lambda item: item.name)
