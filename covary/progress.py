@@ -24,6 +24,11 @@ if TYPE_CHECKING:
 SECONDS_BETWEEN_LINES = 5.0
 SECONDS_BEFORE_A_BAR = 1.0
 COLUMNS = "{done:,} of {total:,} columns measured"
+SPARK_LINES = {
+    "starting": "Starting Spark for {} ...",
+    "waiting": "Waiting for a Spark worker: has the cluster workers with free cores and memory?",
+    "working": "Spark is at work on {} ...",
+}
 AT_WORK = "Working ... (the first time on a machine takes some seconds more)"
 BAR_WIDTH = 20
 ROOM_BESIDE_THE_LINE = 36  # columns of the spinner, the bar and the clock
@@ -111,7 +116,7 @@ def _lines_now_and_then(clock: Callable[[], float]) -> "OnProgress":
 def progress_line(now: "Progress", room: int) -> str:
     """Say how far a build is, in as many characters as there is room for."""
     if not (now.done or now.reading):
-        return f"Starting Spark for {count_of(now.total, 'table')} ..."
+        return SPARK_LINES[now.spark].format(count_of(now.total, "table"))
     reading = f", reading {', '.join(map(printable, now.reading))}" if now.reading else ""
     line = f"{now.done:,} of {now.total:,} tables{reading}"
     return line if len(line) <= room else f"{line[: room - 1]}…"

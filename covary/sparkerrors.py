@@ -2,8 +2,10 @@
 
 import re
 import socket
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 from urllib.parse import urlsplit
 
 from covary.errors import CovaryError
@@ -15,6 +17,23 @@ LOCAL = r"local(\[(\d+|\*)(,\d+)?\])?"
 MASTERS = re.compile(rf"{LOCAL}|local-cluster\[.+\]|(spark|k8s)://.+|yarn")
 REMOTES = re.compile(rf"{LOCAL}|sc://.+")
 MODULES = {"pyspark", "py4j", "grpc"}
+# What workers lack, by what Spark says of it; the names are in the patterns' groups.
+WORKERS_LACK = (
+    (
+        re.compile(r"ModuleNotFoundError: No module named '(?!covary)(\w+)"),
+        "Spark's workers have no Python package {}: for their Python, run pip install 'covary[spark]', "
+        "or name one that has it in PYSPARK_PYTHON",
+    ),
+    (
+        re.compile(r"PYTHON_VERSION_MISMATCH\D*([\d.]*\d)\D*([\d.]*\d)"),
+        "Spark's workers run Python {} and this is Python {}, which must be the same: "
+        "name one of this version in PYSPARK_PYTHON, or run covary with theirs",
+    ),
+    (
+        re.compile(r'Cannot run program "(.+?)": .*No such file'),
+        "Spark's workers have no Python at {}: name theirs in PYSPARK_PYTHON",
+    ),
+)
 
 
 def check_address(master: str | None, remote: str | None) -> None:
@@ -50,11 +69,18 @@ def _knock(url: str) -> None:
 def naming_spark(url: str) -> Iterator[None]:
     """Tell in one line what Spark tells in a hundred; an error in our own code on its workers stays a bug."""
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", r"\[RETRIES_EXCEEDED\]")  # the error says it
+            yield
     except Exception as problem:
         if _was_interrupted(problem):
             raise KeyboardInterrupt from None
-        if not _is_sparks_own(type(problem)):
+        if type(problem).__module__.partition(".")[0] not in MODULES:
+            raise
+        lacking = _what_workers_lack(str(problem))
+        if lacking:
+            raise CovaryError(lacking) from problem
+        if type(problem).__name__ == "PythonException":
             raise
         raise CovaryError(f"Spark at {url} failed: {_reason(problem)}") from problem
 
@@ -66,13 +92,21 @@ def _was_interrupted(problem: BaseException | None) -> bool:
     return problem is not None
 
 
-def _is_sparks_own(kind: type[Exception]) -> bool:
-    package = kind.__module__.partition(".")[0]
-    return package in MODULES and kind.__name__ != "PythonException"
+def _what_workers_lack(told: str) -> str | None:
+    found = ((pattern.search(told), sentence) for pattern, sentence in WORKERS_LACK)
+    return next((sentence.format(*match.groups()) for match, sentence in found if match), None)
 
 
 def _reason(problem: Exception) -> str:
+    if type(problem).__module__.startswith("grpc"):
+        return f"it does not answer any more ({_details(problem)})"
     java = getattr(problem, "java_exception", None)
     lines = str(java.toString() if java is not None else problem).strip().splitlines()
     reason = lines[0] if lines else type(problem).__name__
     return reason.removeprefix("org.apache.spark.").removeprefix("SparkException: ")[:LONGEST_REASON]
+
+
+def _details(problem: Any) -> str:
+    """What a broken connection to a Spark Connect server says of itself, without the library's talk."""
+    said = str(problem.details() or problem.code())
+    return said.rpartition(": ")[2][:LONGEST_REASON]

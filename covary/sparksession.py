@@ -13,15 +13,16 @@ from threading import Event, Thread, current_thread, main_thread
 from typing import TYPE_CHECKING, Any, cast
 
 from covary.errors import CovaryError, MissingPart
+from covary.sparksettings import is_local_master, python_of_workers, session_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# The JVM hands out tasks and Python does the work: optimising the JVM's own code would take a core from it.
-LIGHT_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
+# Over twenty seconds: by then a server that died has lost the session. Spark's own fifteen take ten minutes.
+CONNECT_RETRIES = 5
 JVM_GREETING = re.compile(rb"WARNING: Using incubator modules: .*\n")
 GREETING_BEGUN = re.compile(rb"WARNING: Using[^\n]*\Z")
+HUSH = Event()  # while set, what the JVM of this process says is not passed on
 
 
 @contextmanager
@@ -41,6 +42,9 @@ def session(spark: "SparkSession | None", master: str | None, remote: str | None
         yield own
     finally:
         with suppress(Exception):  # a broken session can't be stopped; what broke it is on its way up
+            if remote:
+                _ask_again(own, 0)
+            HUSH.set()  # threads of the JVM that lose their peers complain in a hundred lines
             own.stop()
         _on_interrupt(handler)
 
@@ -61,14 +65,18 @@ def _running_session() -> "SparkSession | None":
 
 
 def start_session(master: str | None = None, remote: str | None = None) -> "SparkSession":
-    """Start a Spark session of our own: quiet, without its web page, local unless told otherwise."""
+    """Start a Spark session of our own: quiet, without its web page, local unless told otherwise.
+
+    Workers need covary's dependencies, not covary. They run the Python that PYSPARK_PYTHON names, else
+    spark.pyspark.python of spark-defaults.conf, else the path of this one; those of a Spark Connect server
+    run the server's.
+    """
     if find_spec("pyspark") is None:
         raise MissingPart("indexing runs on Spark: pip install 'covary[spark]'")
     from pyspark.sql import SparkSession  # noqa: PLC0415  (covary works without Spark until here)
 
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if remote:
-        return _start(SparkSession.builder.remote(remote))
+        return _start_remote(remote)
     java_home = os.environ.get("JAVA_HOME")
     if java_home and not os.access(Path(java_home, "bin", "java"), os.X_OK):
         raise MissingPart(f"JAVA_HOME is {java_home}, but there is no bin/java in it: correct or unset it")
@@ -76,35 +84,52 @@ def start_session(master: str | None = None, remote: str | None = None) -> "Spar
         raise MissingPart(
             "indexing runs on Spark, which needs Java 17 or newer: apt install default-jre-headless"
         )
-    settings = {
-        "spark.app.name": "covary",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.sql.shuffle.partitions": "8",
-        # A worker is one task: more Polars threads than that would only fight over the cores.
-        "spark.executorEnv.POLARS_MAX_THREADS": "1",
-        "spark.sql.execution.arrow.maxRecordsPerBatch": "64",
-        "spark.driver.host": "localhost",
-        "spark.driver.extraJavaOptions": f"{LIGHT_JAVA} -Dlog4j2.configurationFile=file:{LOG_SETTINGS}",
-    }
-    builder = SparkSession.builder.master(master or "local[*]")
-    for name, value in settings.items():
+    os.environ["PYSPARK_PYTHON"] = python_of_workers()
+    master = master or "local[*]"
+    builder = SparkSession.builder.master(master)
+    for name, value in session_settings(master).items():
         builder = builder.config(name, value)
     return _start(builder)
+
+
+def _start_remote(remote: str) -> "SparkSession":
+    from pyspark.sql import SparkSession  # noqa: PLC0415
+
+    if remote.startswith("local"):
+        os.environ["PYSPARK_PYTHON"] = python_of_workers()  # elsewhere the server's own setting counts
+    session = _start(SparkSession.builder.remote(remote))
+    _ask_again(session, CONNECT_RETRIES)
+    return session
+
+
+def _ask_again(session: Any, times: int) -> None:
+    """Say how often a Spark Connect server is asked again that does not answer."""
+    from pyspark.sql.connect.client.retries import DefaultPolicy  # noqa: PLC0415
+
+    session.client.set_retry_policies([DefaultPolicy(max_retries=times)])
+
+
+def is_local(spark: "SparkSession") -> bool:
+    """Whether a session's tasks run on this machine, by this Python, and see its files."""
+    if "connect" in type(spark).__module__:  # the server's master is local to the server
+        return False
+    return is_local_master(spark.conf.get("spark.master", None) or "")
 
 
 def _start(builder: Any) -> "SparkSession":
     """Start a session that tells the user of its errors, but not of itself, nor of being interrupted."""
     interrupted, started = Event(), Event()
+    HUSH.clear()
 
     def interrupt(*_: object) -> None:
         again = interrupted.is_set()
         interrupted.set()
+        HUSH.set()
         # A JVM whose start is broken off would never end; so the first interruption waits until it is up.
         if started.is_set() or again:
             raise KeyboardInterrupt
 
-    with _filtered_stderr(interrupted):
+    with _filtered_stderr(HUSH):
         _on_interrupt(interrupt)
         try:
             session = builder.getOrCreate()
@@ -124,8 +149,8 @@ def _on_interrupt(handler: Any) -> None:
 
 
 @contextmanager
-def _filtered_stderr(interrupted: Event) -> Iterator[None]:
-    """Pass on what a JVM started in the block says, as long as it lives and until the user interrupts it.
+def _filtered_stderr(hush: Event) -> Iterator[None]:
+    """Pass on what a JVM started in the block says, as long as it lives and is not hushed.
 
     Its greeting is left out: Spark asks for a module that Java warns of, and the warning has no switch.
     """
@@ -137,7 +162,7 @@ def _filtered_stderr(interrupted: Event) -> Iterator[None]:
     source, sink = os.pipe()
     os.dup2(sink, 2)
     os.close(sink)
-    Thread(target=_pass_on, args=(source, os.dup(user), interrupted), daemon=True).start()
+    Thread(target=_pass_on, args=(source, os.dup(user), hush), daemon=True).start()
     try:
         yield
     finally:
@@ -145,13 +170,13 @@ def _filtered_stderr(interrupted: Event) -> Iterator[None]:
         os.close(user)
 
 
-def _pass_on(source: int, sink: int, interrupted: Event) -> None:
+def _pass_on(source: int, sink: int, hush: Event) -> None:
     held = b""
     while chunk := os.read(source, 1 << 16):
         text = JVM_GREETING.sub(b"", held + chunk)
         begun = GREETING_BEGUN.search(text)
         held = begun.group() if begun else b""
-        if not interrupted.is_set():
+        if not hush.is_set():
             os.write(sink, text.removesuffix(held))
     os.write(sink, held)
     os.close(source)

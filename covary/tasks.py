@@ -183,7 +183,7 @@ def _record(
 def sketch_group(number: int, tables: Sequence[TableSource], settings: Settings) -> None:
     """Read, sketch and finish whole tables, and write them as one segment."""
     finished = []
-    with _progress_log(settings, f"group-{number}") as note:
+    with progress_log(settings, f"group-{number}") as note:
         for table in tables:
             note("reading", table.name)
             finished.append(_sketch_whole(table, settings))
@@ -281,7 +281,7 @@ def _note(profile: ColumnProfile, roles: Roles, keys: Sequence[str], tallies: Ta
 
 def sketch_chunk(number: int, table: LargeTable, chunk: Chunk, settings: Settings) -> pa.RecordBatch:
     """Sketch one chunk of a large table to partial sketches, one row each."""
-    with _progress_log(settings, f"chunk-{number}-{chunk.number}") as note:
+    with progress_log(settings, f"chunk-{number}-{chunk.number}") as note:
         note("reading", table.source.name)
     rows: list[dict[str, Any]] = []
     roles, tallies = table.roles, Tallies()
@@ -321,12 +321,12 @@ def merge_chunks(number: int, table: LargeTable, partials: pa.Table, settings: S
     problem = problems[0] if problems else None
     record = _record(table.source, max(row_counts.values(), default=0), problem, _notes(table.roles, tallies))
     write_files(build_segment([(record, sketches)]), Path(settings.scratch, PARTS, table_name(number)))
-    with _progress_log(settings, f"merge-{number}") as note:
+    with progress_log(settings, f"merge-{number}") as note:
         note("done", table.source.name)
 
 
 @contextmanager
-def _progress_log(settings: Settings, task: str) -> Iterator[Callable[[str, str], None]]:
+def progress_log(settings: Settings, task: str) -> Iterator[Callable[[str, str], None]]:
     """Give a function that notes what a task is doing where the build's own process can see it."""
     with ExitStack() as open_files:
         log: IO[bytes] | None = None

@@ -11,11 +11,15 @@ POLL_SECONDS = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a build is: tables done, tables in all, and the names of those being read."""
+    """How far a build is: tables done, tables in all, the names of those being read, and what Spark does.
+
+    The names of tables are known where the workers see the index's folder.
+    """
 
     done: int
     total: int
     reading: tuple[str, ...]
+    spark: str = "starting"  # or "waiting" for a worker, or "working"
 
 
 OnProgress = Callable[[Progress], None]
@@ -46,11 +50,14 @@ def watching(logs: Path, total: int, on_progress: OnProgress | None) -> Iterator
 def _progress(logs: Path, total: int) -> Progress:
     done: set[str] = set()
     reading: dict[str, None] = {}
+    spark = "starting"
     for log in sorted(logs.iterdir()):
         for line in log.read_text(encoding="utf-8").splitlines():
             event, _, table = line.partition("\t")
             if event == "done":
                 done.add(table)
-            else:
+            elif table:
                 reading[table] = None
-    return Progress(len(done), total, tuple(table for table in reading if table not in done))
+            else:
+                spark = event
+    return Progress(len(done), total, tuple(table for table in reading if table not in done), spark)

@@ -16,6 +16,7 @@ import covary
 from covary import build, spark, tasks
 from covary.errors import CannotWrite
 from covary.hashing import SCHEMES
+from covary.shipping import as_task
 from covary.sketches import SketchConfig
 from covary.sources import find_tables
 
@@ -153,8 +154,8 @@ def test_what_travels_to_the_workers_can_be_pickled(lake, large, small_chunks, t
     assert todo.groups
     assert todo.large
     assert pickle.loads(pickle.dumps((todo, settings))) == (todo, settings)
-    for make in (spark._sketch_groups, spark._sketch_chunks, spark._merge_tables):
-        assert callable(cloudpickle.loads(cloudpickle.dumps(make(todo, settings))))
+    for work in (spark.sketch_groups, spark.sketch_chunks, spark.merge_table):
+        assert callable(cloudpickle.loads(cloudpickle.dumps(as_task(work, todo, settings))))
 
 
 def test_a_broken_file_is_named_and_the_rest_is_there(spark, lake, tmp_path):

@@ -1,0 +1,142 @@
+"""How the segments that tasks finish come to the build's scratch folder.
+
+A task that sees that folder writes there. One that doesn't, because its machine shares no disk with the
+build's, returns the files in pieces among its answer, and the build writes them.
+"""
+
+import errno
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from covary.tasks import PARTS, Settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+PIECE_BYTES = 4 << 20  # far below what Spark Connect takes as one message
+ROUND_BYTES = 256 << 20  # brought home at once: Spark's driver refuses answers of a gigabyte
+ARRIVING = "arriving"
+
+DONE = pa.schema(
+    [
+        pa.field("task", pa.string()),
+        pa.field("error", pa.int32()),
+        pa.field("message", pa.string()),
+        pa.field("file", pa.string()),
+        pa.field("start", pa.int64()),
+        pa.field("size", pa.int64()),
+        pa.field("content", pa.binary()),
+    ]
+)
+DONE_SQL = "task string, error int, message string, file string, start long, size long, content binary"
+
+
+def finish_task(
+    segment: str, work: Callable[[Settings], None], settings: Settings
+) -> Iterator[pa.RecordBatch]:
+    """Do the work that makes a segment, and tell that it is done.
+
+    Failing to write is told, not thrown, so that Spark does not try it again.
+    """
+    try:
+        # Its name is this build's alone: who sees the folder sees the build's disk.
+        if Path(settings.scratch, PARTS).is_dir():
+            work(settings)
+        else:
+            with TemporaryDirectory(prefix="covary-") as here:
+                Path(here, PARTS).mkdir()
+                work(replace(settings, scratch=here))
+                yield from _pieces(segment, Path(here, PARTS, segment))
+    except OSError as problem:
+        message = problem.strerror or str(problem)
+        yield _row(task=segment, error=problem.errno or errno.EIO, message=message)
+        return
+    yield _row(task=segment)
+
+
+def _pieces(segment: str, folder: Path) -> Iterator[pa.RecordBatch]:
+    for path in sorted(folder.iterdir()):
+        with path.open("rb") as file:
+            start = 0
+            # A file without content is a piece too.
+            while (content := file.read(PIECE_BYTES)) or not start:
+                yield _row(task=segment, file=path.name, start=start, size=len(content), content=content)
+                start += len(content) or 1
+
+
+def _row(**told: Any) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([told], schema=DONE)
+
+
+def require_done(rows: Iterable[Any]) -> None:
+    """Raise the error of the first task that failed to write."""
+    for row in rows:
+        if row.error:
+            raise OSError(row.error, row.message)
+
+
+def bring_home(answers: "DataFrame", settings: Settings) -> None:
+    """Run tasks whose answers may hold files, and write these into the scratch folder."""
+    # Kept by the workers, so that no task runs twice: all run at once here, and the files come after.
+    kept = answers.persist()
+    told = kept.drop("content").collect()
+    try:
+        require_done(told)
+        _fetch(kept, told, Path(settings.scratch))
+    except OSError:
+        kept.unpersist()
+        raise
+    kept.unpersist()  # not after an error of Spark's own: it might not answer
+
+
+def _fetch(kept: "DataFrame", told: Sequence[Any], scratch: Path) -> None:
+    sizes: dict[str, int] = {}
+    for row in told:
+        if row.file:
+            sizes[row.task] = sizes.get(row.task, 0) + row.size
+    for segments in _rounds(sizes):
+        wanted = kept.filter(kept["file"].isNotNull() & kept["task"].isin(segments))
+        _write(wanted.toLocalIterator(), scratch)
+        for segment in segments:
+            _put_in_place(segment, sizes[segment], scratch)
+
+
+def _rounds(sizes: dict[str, int]) -> list[list[str]]:
+    """Share segments out, so that those of a round are not too large to come together."""
+    rounds: list[list[str]] = []
+    filled = ROUND_BYTES
+    for segment, size in sizes.items():
+        if filled + size > ROUND_BYTES:
+            rounds.append([])
+            filled = 0
+        rounds[-1].append(segment)
+        filled += size
+    return rounds
+
+
+def _write(pieces: Iterable[Any], scratch: Path) -> None:
+    with ExitStack() as at_end:
+        open_file: tuple[Path, Any] | None = None
+        for piece in pieces:
+            path = scratch / ARRIVING / piece.task / piece.file
+            if open_file is None or open_file[0] != path:
+                at_end.close()
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.touch()
+                open_file = path, at_end.enter_context(path.open("r+b"))
+            open_file[1].seek(piece.start)
+            open_file[1].write(piece.content)
+
+
+def _put_in_place(segment: str, size: int, scratch: Path) -> None:
+    """Make an arrived segment one of the build's parts, unless it lacks something or a task put it there."""
+    arrived, part = scratch / ARRIVING / segment, scratch / PARTS / segment
+    whole = arrived.is_dir() and sum(file.stat().st_size for file in arrived.iterdir()) == size
+    if whole and not part.exists():
+        arrived.rename(part)

@@ -1,0 +1,54 @@
+"""What a session of ours is told, by where its workers are."""
+
+import os
+import re
+import sys
+from pathlib import Path
+from urllib.parse import urlsplit
+
+# The JVM hands out tasks and Python does the work: optimising the JVM's own code would take a core from it.
+LIGHT_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
+THIS_MACHINE = re.compile(r"localhost|127\.\d+\.\d+\.\d+|\[::1\]")
+PYTHON_SETTING = re.compile(r"^\s*spark\.pyspark\.python[\s=]+(\S+)", re.MULTILINE)
+
+
+def is_local_master(master: str) -> bool:
+    """Whether a master's tasks run on this machine, by this Python."""
+    return master.startswith("local") and not master.startswith("local-cluster")
+
+
+def session_settings(master: str) -> dict[str, str]:
+    """Give the settings of a session of our own."""
+    settings = {
+        "spark.app.name": "covary",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.shuffle.partitions": "8",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "64",
+        "spark.driver.extraJavaOptions": f"{LIGHT_JAVA} -Dlog4j2.configurationFile=file:{LOG_SETTINGS}",
+    }
+    if is_local_master(master) or THIS_MACHINE.match(urlsplit(master).netloc):
+        # This machine's own name may lead nowhere; elsewhere it is what workers find the driver by.
+        settings["spark.driver.host"] = "localhost"
+    return settings
+
+
+def python_of_workers() -> str:
+    """Say which Python workers are to run: PYSPARK_PYTHON, spark.pyspark.python, or the path of this one.
+
+    The second is looked for in spark-defaults.conf: PySpark itself reads it only under spark-submit. The last
+    is right on this machine, and on clusters whose machines are alike.
+    """
+    return os.environ.get("PYSPARK_PYTHON") or _python_of_spark_defaults() or sys.executable
+
+
+def _python_of_spark_defaults() -> str | None:
+    home = os.environ.get("SPARK_HOME")
+    folder = os.environ.get("SPARK_CONF_DIR") or (home and Path(home, "conf"))
+    try:
+        defaults = Path(folder, "spark-defaults.conf").read_text(encoding="utf-8") if folder else ""
+    except OSError:
+        return None
+    found = PYTHON_SETTING.search(defaults)
+    return found.group(1) if found else None
