@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 FEW_TASKS = 8
-SECONDS_TO_WAIT = 15.0
+SECONDS_TO_WAIT = 10.0
 PARTIAL_SQL = (
     "table int, key string, value string, granularity string, complete boolean, counts string, "
     "states binary, room int, rows long, tallies string, problem string"

@@ -5,7 +5,6 @@ import socket
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 from urllib.parse import urlsplit
 
 from covary.errors import CovaryError
@@ -17,6 +16,7 @@ LOCAL = r"local(\[(\d+|\*)(,\d+)?\])?"
 MASTERS = re.compile(rf"{LOCAL}|local-cluster\[.+\]|(spark|k8s)://.+|yarn")
 REMOTES = re.compile(rf"{LOCAL}|sc://.+")
 MODULES = {"pyspark", "py4j", "grpc"}
+LOST_CONNECTION = re.compile(r'RPC that terminated with:.*?details = "(.*?)"$', re.DOTALL | re.MULTILINE)
 # What workers lack, by what Spark says of it; the names are in the patterns' groups.
 WORKERS_LACK = (
     (
@@ -98,15 +98,10 @@ def _what_workers_lack(told: str) -> str | None:
 
 
 def _reason(problem: Exception) -> str:
-    if type(problem).__module__.startswith("grpc"):
-        return f"it does not answer any more ({_details(problem)})"
+    lost = LOST_CONNECTION.search(str(problem))
+    if lost:
+        return f"it does not answer any more ({lost.group(1).rpartition(': ')[2][:LONGEST_REASON]})"
     java = getattr(problem, "java_exception", None)
     lines = str(java.toString() if java is not None else problem).strip().splitlines()
     reason = lines[0] if lines else type(problem).__name__
     return reason.removeprefix("org.apache.spark.").removeprefix("SparkException: ")[:LONGEST_REASON]
-
-
-def _details(problem: Any) -> str:
-    """What a broken connection to a Spark Connect server says of itself, without the library's talk."""
-    said = str(problem.details() or problem.code())
-    return said.rpartition(": ")[2][:LONGEST_REASON]

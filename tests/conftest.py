@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 import pytest
 from adbc_driver_postgresql import dbapi
 from hypothesis import HealthCheck, settings
@@ -23,7 +24,7 @@ from covary.segment import build_segment
 from covary.segmentfiles import write_segment
 from covary.sparksession import start_session
 from covary.store import Manifest
-from covary.tasks import sketch_group
+from covary.tasks import merge_chunks, sketch_chunk, sketch_group
 
 PASSWORD = "hush-hush"
 
@@ -170,16 +171,34 @@ def write_index():
     return _written_index
 
 
+def _run_here(plan, settings, _):
+    """Run the tasks of a plan one after the other."""
+    for number, group in enumerate(plan.groups):
+        sketch_group(number, group, settings)
+    for number, table in enumerate(plan.large):
+        # Backwards: the order in which chunks are done must not matter.
+        done = [sketch_chunk(number, table, chunk, settings) for chunk in table.chunks[::-1]]
+        merge_chunks(number, table, pa.Table.from_batches(done), settings)
+
+
+@pytest.fixture(scope="session")
+def build_alone():
+    """Build an index in this process: what Spark makes must have the same bytes."""
+
+    def build(sources, into, size=64, aggregates=("mean",)):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(covary.build, "run_on_spark", _run_here)
+            return covary.build.build_index(sources, into, "no session", size=size, aggregates=aggregates)
+
+    return build
+
+
 @pytest.fixture(scope="module")
 def without_spark():
     """Run the tasks of a build in this process."""
 
-    def run_here(plan, settings, spark):
-        for number, tables in enumerate(plan.groups):
-            sketch_group(number, tables, settings)
-
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(covary.build, "run_on_spark", run_here)
+        patch.setattr(covary.build, "run_on_spark", _run_here)
         patch.setattr(covary.build, "session", lambda spark, master, remote: nullcontext())
         patch.delenv("COLUMNS", raising=False)
         yield

@@ -6,14 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark import cloudpickle
 from pyspark.sql import functions
 
 import covary
-from covary import build, spark, tasks
+from covary import spark, tasks
 from covary.errors import CannotWrite
 from covary.hashing import SCHEMES
 from covary.shipping import as_task
@@ -22,22 +21,6 @@ from covary.sources import find_tables
 
 SIZE = 64
 ROOT = Path(covary.__file__).parents[1]
-
-
-def run_in_this_process(plan, settings, _):
-    """The tasks of a plan, one after the other."""
-    for number, group in enumerate(plan.groups):
-        tasks.sketch_group(number, group, settings)
-    for number, table in enumerate(plan.large):
-        # Backwards: the order in which chunks are done must not matter.
-        done = [tasks.sketch_chunk(number, table, chunk, settings) for chunk in table.chunks[::-1]]
-        tasks.merge_chunks(number, table, pa.Table.from_batches(done), settings)
-
-
-def build_in_this_process(sources, into, aggregates=("mean",), size=SIZE):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(build, "run_on_spark", run_in_this_process)
-        return covary.build_index(sources, into, "no session", size=size, aggregates=aggregates)
 
 
 def bytes_below(folder):
@@ -80,20 +63,22 @@ def small_chunks(monkeypatch):
     monkeypatch.setattr(tasks, "PARQUET_CHUNK_BYTES", 4 << 10)
 
 
-def test_many_small_tables_give_the_same_bytes_as_one_process(spark, lake, tmp_path):
+def test_many_small_tables_give_the_same_bytes_as_one_process(spark, lake, tmp_path, build_alone):
     covary.build_index(lake.folder, tmp_path / "spark", spark, size=SIZE, aggregates=("mean", "max"))
-    build_in_this_process([lake.folder], tmp_path / "alone", ("mean", "max"))
+    build_alone([lake.folder], tmp_path / "alone", aggregates=("mean", "max"))
     assert bytes_below(tmp_path / "spark") == bytes_below(tmp_path / "alone")
 
 
-def test_tables_in_chunks_give_the_same_bytes_as_one_process(spark, large, small_chunks, tmp_path):
+def test_tables_in_chunks_give_the_same_bytes_as_one_process(
+    spark, large, small_chunks, tmp_path, build_alone
+):
     config = SketchConfig(SIZE)
     todo = tasks.plan(find_tables([large])[0], tasks.Settings(config, (), (), str(tmp_path)))
     assert len(todo.large) == 2
     assert min(len(table.chunks) for table in todo.large) >= 10
     aggregates = ("mean", "sum", "first", "last", "min", "max", "count")
     covary.build_index(large, tmp_path / "spark", spark, size=SIZE, aggregates=aggregates)
-    build_in_this_process([large], tmp_path / "alone", aggregates)
+    build_alone([large], tmp_path / "alone", aggregates=aggregates)
     assert bytes_below(tmp_path / "spark") == bytes_below(tmp_path / "alone")
 
 
@@ -123,7 +108,7 @@ spark.stop()
 """
 
 
-def test_spark_connect_gives_the_same_bytes(lake, large, small_chunks, tmp_path):
+def test_spark_connect_gives_the_same_bytes(lake, large, small_chunks, tmp_path, build_alone):
     paths = [*map(str, (lake.folder, large)), str(tmp_path / "connect")]
     # A session of its own: classic and Connect sessions don't live in one process.
     python_path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
@@ -135,7 +120,7 @@ def test_spark_connect_gives_the_same_bytes(lake, large, small_chunks, tmp_path)
         env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=180, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
-    build_in_this_process([lake.folder, large], tmp_path / "alone")
+    build_alone([lake.folder, large], tmp_path / "alone")
     assert bytes_below(tmp_path / "connect") == bytes_below(tmp_path / "alone")
 
 

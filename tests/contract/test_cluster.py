@@ -1,0 +1,389 @@
+"""covary on clusters: real processes on loopback, whose Python has covary's dependencies but not covary."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import sysconfig
+import time
+import urllib.request
+import venv
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pyspark
+import pytest
+
+import covary
+
+ROOT = Path(covary.__file__).parents[1]
+SPARK_HOME = Path(pyspark.__file__).parent
+HERE = "127.0.0.1"
+PATIENCE = 120.0
+CHUNK_BYTES = 80_000
+# Java that starts in half the time: nothing here lives long enough to be worth optimising.
+OF_SPARK = {"SPARK_HOME": str(SPARK_HOME), "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+# Of a session that the tests or the caller of them have: not for the processes started here.
+NOT_FOR_CHILDREN = (
+    "PYTHONPATH", "PYSPARK_PYTHON", "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET", "SPARK_HOME",
+    "SPARK_REMOTE", "SPARK_LOCAL_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "SPARK_CONF_DIR",
+)  # fmt: skip
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self").exists(), reason="looks for processes in /proc")
+
+
+def wait_until(condition, what):
+    end = time.monotonic() + PATIENCE
+    while not (met := condition()):
+        assert time.monotonic() < end, f"waited in vain: {what}"
+        time.sleep(0.05)
+    return met
+
+
+def environment(**more):
+    kept = {name: value for name, value in os.environ.items() if name not in NOT_FOR_CHILDREN}
+    return {**kept, "SPARK_LOCAL_IP": HERE, **more}
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind((HERE, 0))
+        return probe.getsockname()[1]
+
+
+def answers(port):
+    with suppress(OSError):
+        socket.create_connection((HERE, port), 1).close()
+        return True
+    return False
+
+
+def bytes_below(folder):
+    files = sorted(path for path in Path(folder).rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+class Machines:
+    """Processes that stand for machines: each is killed with all that it started."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.hidden = folder / "hidden"
+        self.hidden.mkdir()
+        self.running = []
+        self.hide = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs tmpfs "$0" && exec "$@"', str(self.hidden)]
+        try:
+            tried = subprocess.run([*self.hide, "true"], capture_output=True, text=True, check=False)
+            self.why_not_hidden = tried.stderr.strip() if tried.returncode else None
+        except FileNotFoundError as problem:
+            self.why_not_hidden = str(problem)
+
+    def start(self, name, command, hiding=False, **variables):
+        command = [*self.hide, *command] if hiding and not self.why_not_hidden else command
+        with (self.folder / f"{name}.log").open("wb") as log:
+            machine = subprocess.Popen(
+                list(map(str, command)), env=environment(**variables), cwd=self.folder,
+                stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
+            )  # fmt: skip
+        self.running.append(machine)
+        return machine
+
+    def log(self, name):
+        return (self.folder / f"{name}.log").read_text(errors="replace")
+
+    def kill(self, machine):
+        self.signal(machine, signal.SIGKILL)
+        machine.wait()
+
+    def signal(self, machine, number):
+        for process in filter(str.isdigit, os.listdir("/proc")):
+            with suppress(ProcessLookupError):
+                if os.getsid(int(process)) == machine.pid:
+                    os.kill(int(process), number)
+
+    def covary(self, name, *arguments, python=""):
+        """Start the command line."""
+        variables = {"PYSPARK_PYTHON": str(python)} if python else {}
+        command = [sys.executable, "-m", "covary", *arguments]
+        return self.start(name, command, PYTHONPATH=str(ROOT), **variables)
+
+
+@pytest.fixture(scope="module")
+def machines(tmp_path_factory):
+    machines = Machines(tmp_path_factory.mktemp("machines"))
+    yield machines
+    for machine in machines.running:
+        machines.kill(machine)
+
+
+def python_without_covary(folder):
+    venv.create(folder, symlinks=True, with_pip=False)
+    python = folder / "bin" / "python"
+    variables = {"base": str(folder), "platbase": str(folder)}
+    packages = Path(sysconfig.get_path("purelib", "venv", variables))
+    for scheme in {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}:
+        for entry in Path(scheme).iterdir():
+            if "covary" not in entry.name and entry.name != "__pycache__":
+                (packages / entry.name).symlink_to(entry)
+    found = subprocess.run(
+        [python, "-c", "import polars, covary"],
+        env=environment(), cwd=folder, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert found.stderr.strip().endswith("ModuleNotFoundError: No module named 'covary'")
+    return python, packages
+
+
+@pytest.fixture(scope="module")
+def bare_python(tmp_path_factory):
+    return python_without_covary(tmp_path_factory.mktemp("bare"))[0]
+
+
+@pytest.fixture(scope="module")
+def outdated_python(tmp_path_factory):
+    """A Python with a covary that must not be the one that runs."""
+    python, packages = python_without_covary(tmp_path_factory.mktemp("outdated"))
+    (packages / "covary").mkdir()
+    (packages / "covary" / "__init__.py").write_text("raise RuntimeError('the installed covary was loaded')")
+    return python
+
+
+@pytest.fixture(scope="module")
+def master(machines):
+    """The address of a standalone master, and of its page."""
+    port, page = free_port(), free_port()
+    command = [SPARK_HOME / "bin/spark-class", "org.apache.spark.deploy.master.Master", "--host", HERE]
+    machines.start("master", [*command, "--port", port, "--webui-port", page], **OF_SPARK)
+    wait_until(lambda: answers(port) and answers(page), "a master")
+    return f"spark://{HERE}:{port}", f"http://{HERE}:{page}/json/"
+
+
+@pytest.fixture(scope="module")
+def workers(machines, master):
+    address, page = master
+    command = [SPARK_HOME / "bin/spark-class", "org.apache.spark.deploy.worker.Worker", "--host", HERE]
+    command += ["--cores", 1, "--memory", "1g"]
+    started = [
+        machines.start(
+            f"worker{number}",
+            [*command, "--webui-port", 0, "--work-dir", machines.folder / f"work{number}", address],
+            hiding=True,
+            **OF_SPARK,
+        )
+        for number in range(2)
+    ]  # fmt: skip
+
+    def both_are_there():
+        with urllib.request.urlopen(page) as answer:
+            return json.load(answer)["aliveworkers"] == 2
+
+    wait_until(both_are_there, "two workers")
+    return started
+
+
+@pytest.fixture(scope="module")
+def connect_server(machines, bare_python):
+    """A Spark Connect server, its process and its address."""
+    port = free_port()
+    command = [
+        SPARK_HOME / "bin/spark-submit", "--class", "org.apache.spark.sql.connect.service.SparkConnectServer",
+        "--master", "local[2]", "--conf", f"spark.connect.grpc.binding.port={port}",
+        "--conf", "spark.ui.enabled=false", "spark-internal",
+    ]  # fmt: skip
+    server = machines.start("connect", command, hiding=True, PYSPARK_PYTHON=str(bare_python), **OF_SPARK)
+    wait_until(lambda: answers(port), "a Spark Connect server")
+    return server, f"sc://{HERE}:{port}"
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory, lake):
+    """Small tables, and one to be read in chunks."""
+    folder = tmp_path_factory.mktemp("tables")
+    for table in lake.folder.iterdir():
+        (folder / table.name).write_bytes(table.read_bytes())
+    write_table(folder / "chunks.csv", 5000)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def many_tables(tmp_path_factory):
+    """Enough to read that a build is seen in the middle: each table is a task's group of its own."""
+    folder = tmp_path_factory.mktemp("many")
+    write_table(folder / "table0.csv", 60_000)
+    for number in range(1, 20):
+        (folder / f"table{number}.csv").hardlink_to(folder / "table0.csv")
+    return folder
+
+
+def write_table(path, rows):
+    rng = np.random.default_rng(rows)
+    places = [f"place {number}" for number in rng.integers(0, rows // 10, rows)]
+    numbers = {name: rng.normal(size=rows) for name in "wxyz"}
+    pl.DataFrame({"place": places, **numbers}).write_csv(path)
+
+
+@pytest.fixture(scope="module")
+def expected(tables, tmp_path_factory, build_alone):
+    """The index that one process makes of the tables."""
+    folder = tmp_path_factory.mktemp("expected") / "index"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("covary.tasks.CHUNK_BYTES", CHUNK_BYTES)
+        build_alone(tables, folder, size=64)
+    return bytes_below(folder)
+
+
+BUILDS = """
+import json, sys
+import covary, worker_facts
+from covary import tasks
+from covary.shipping import as_task
+from covary.sparksession import session
+
+master, remote, sources, chunk_bytes, indexes = json.loads(sys.argv[1])
+tasks.CHUNK_BYTES = chunk_bytes
+sent, most_done = [], []
+
+with session(None, master, remote) as spark:
+    send = spark.addArtifacts
+    spark.addArtifacts = lambda *files, **kind: (sent.append(files), send(*files, **kind))
+    for index in indexes:
+        done = []
+        covary.build_index(sources, index, spark, size=64, on_progress=lambda now: done.append(now.done))
+        most_done.append(max(done))
+    send(worker_facts.__file__, pyfile=True)
+    asked = spark.range(0, 1, 1, 1).mapInArrow(as_task(worker_facts.tell), "covary string, threads long")
+    told = asked.collect()[0]
+print(json.dumps({"sent": len(sent), "done": most_done, "covary": told.covary, "threads": told.threads}))
+"""
+
+
+WORKER_FACTS = """
+import pyarrow as pa
+
+def tell(batches):
+    import covary.tasks, polars
+    for batch in batches:
+        facts = {"covary": covary.__file__, "threads": polars.thread_pool_size()}
+        yield pa.RecordBatch.from_pylist([facts])
+"""
+
+
+def run_builds(machines, name, tables, python="", master=None, remote=None):
+    """Build two indexes in one session: in a folder that workers share, and in one that they don't see."""
+    folders = [machines.folder / f"{name}-index", machines.hidden / f"{name}-index"]
+    given = json.dumps([master, remote, str(tables), CHUNK_BYTES, list(map(str, folders))])
+    (machines.folder / name).mkdir()
+    (machines.folder / name / "worker_facts.py").write_text(WORKER_FACTS)
+    variables = {"PYTHONPATH": os.pathsep.join([str(ROOT), str(machines.folder / name)])}
+    variables |= {"PYSPARK_PYTHON": str(python)} if python else {}
+    driver = machines.start(name, [sys.executable, "-c", BUILDS, given], **variables)
+    assert driver.wait(PATIENCE) == 0, machines.log(name)[-3000:]
+    return json.loads(machines.log(name).splitlines()[-1]), folders
+
+
+@pytest.fixture(scope="module")
+def on_the_cluster(machines, master, workers, tables, outdated_python):
+    return run_builds(machines, "on-the-cluster", tables, outdated_python, master=master[0])
+
+
+@pytest.fixture(scope="module")
+def through_connect(machines, connect_server, tables):
+    return run_builds(machines, "through-connect", tables, remote=connect_server[1])
+
+
+BOTH = pytest.mark.parametrize("built", ["on_the_cluster", "through_connect"])
+
+
+def test_a_build_without_workers_says_so_and_goes_on_when_they_come(
+    machines, master, lake, tmp_path, bare_python, build_alone, request
+):
+    index = tmp_path / "index"
+    given = ["index", lake.folder, "--into", index, "--master", master[0], "--size", "64"]
+    command = machines.covary("waiting", *given, python=bare_python)
+    wait_until(lambda: "Waiting for a Spark worker" in machines.log("waiting"), "word of the waiting")
+    assert command.poll() is None
+    request.getfixturevalue("workers")
+    assert command.wait(PATIENCE) == 0, machines.log("waiting")
+    build_alone(lake.folder, tmp_path / "alone", size=64)
+    assert bytes_below(index) == bytes_below(tmp_path / "alone")
+
+
+@BOTH
+def test_workers_run_the_covary_that_was_sent_and_it_is_sent_once(built, request):
+    told, _ = request.getfixturevalue(built)
+    assert told["sent"] == 1
+    assert Path(told["covary"]).parent.parent.suffix == ".zip"
+
+
+@BOTH
+def test_polars_has_one_thread_in_a_worker(built, request):
+    assert request.getfixturevalue(built)[0]["threads"] == 1
+
+
+@BOTH
+def test_a_build_gives_the_bytes_of_one_process(built, expected, request):
+    told, (shared, _) = request.getfixturevalue(built)
+    assert bytes_below(shared) == expected
+    assert told["done"][0] == 5
+
+
+@BOTH
+def test_workers_need_not_see_the_folder_of_the_index(built, expected, machines, request):
+    if machines.why_not_hidden:
+        pytest.skip(f"can't hide a folder from a process: {machines.why_not_hidden}")
+    told, (_, hidden) = request.getfixturevalue(built)
+    assert bytes_below(hidden) == expected
+    assert told["done"][1] == 0  # nobody but this process saw the folder, so nobody noted there what was done
+
+
+def stopped_in_a_task(machines, workers, index):
+    """Stop a worker that is reading a table, which is the one that has the log of a task open."""
+    for process in filter(str.isdigit, os.listdir("/proc")):
+        with suppress(OSError):
+            for open_file in Path("/proc", process, "fd").iterdir():
+                log = open_file.readlink()
+                if log.is_relative_to(index) and log.name.startswith("group-"):
+                    worker = next(one for one in workers if one.pid == os.getsid(int(process)))
+                    machines.signal(worker, signal.SIGSTOP)
+                    if log.read_text().count("done") < log.read_text().count("reading"):
+                        return worker, log
+                    machines.signal(worker, signal.SIGCONT)
+    return None
+
+
+def test_a_worker_killed_in_the_middle_changes_nothing(
+    machines, master, workers, many_tables, tmp_path, bare_python, build_alone
+):
+    index = tmp_path / "index"
+    given = ["index", many_tables, "--into", index, "--master", master[0], "--size", "64"]
+    command = machines.covary("killed", *given, python=bare_python)
+    found = wait_until(lambda: stopped_in_a_task(machines, workers, index), "a worker reading a table")
+    worker, log = found
+    machines.kill(worker)
+    wait_until(lambda: log.read_text().count("reading") == 2, "the other worker reading that table")
+    assert command.wait(PATIENCE) == 0, machines.log("killed")
+    build_alone(many_tables, tmp_path / "alone", size=64)
+    assert bytes_below(index) == bytes_below(tmp_path / "alone")
+
+
+def test_a_connect_server_that_dies_leaves_the_index_and_one_line(
+    machines, connect_server, lake, many_tables, tmp_path, build_alone
+):
+    server, address = connect_server
+    index = tmp_path / "index"
+    arguments = ["--into", index, "--remote", address, "--size", "64"]
+    first = machines.covary("before", "index", lake.folder, *arguments)
+    assert first.wait(PATIENCE) == 0, machines.log("before")
+    build_alone(lake.folder, tmp_path / "alone", size=64)
+    assert bytes_below(index) == bytes_below(tmp_path / "alone")
+    second = machines.covary("orphan", "index", many_tables, *arguments)
+    wait_until(lambda: list(index.glob(".building-*/parts/group-*")), "a first part of the index")
+    machines.kill(server)
+    assert second.wait(PATIENCE) == 2
+    *before, last = machines.log("orphan").splitlines()
+    assert last.startswith(f"covary: Spark at {address} failed: it does not answer any more (")
+    assert all("tables" in line for line in before), before
+    assert bytes_below(index) == bytes_below(tmp_path / "alone")
