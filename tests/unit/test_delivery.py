@@ -1,0 +1,71 @@
+import errno
+from types import SimpleNamespace
+
+import pyarrow as pa
+import pytest
+
+from covary import delivery
+from covary.delivery import DONE, finish_task
+from covary.sketches import SketchConfig
+from covary.tasks import PARTS, Settings
+
+FILES = {"empty": b"", "small": b"abc", "even": b"0123456789", "long": bytes(range(256)) * 10}
+
+
+def segment_made_in(settings):
+    folder = delivery.Path(settings.scratch, PARTS, "group-000000")
+    folder.mkdir()
+    for name, content in FILES.items():
+        (folder / name).write_bytes(content)
+
+
+def told_by(work, scratch):
+    settings = Settings(SketchConfig(), (), (), str(scratch))
+    batches = finish_task("group-000000", work, settings)
+    return pa.Table.from_batches(batches, schema=DONE).to_pylist()
+
+
+@pytest.fixture
+def pieces(monkeypatch, tmp_path):
+    monkeypatch.setattr(delivery, "PIECE_BYTES", 10)
+    rows = told_by(segment_made_in, tmp_path / "not here")
+    return [SimpleNamespace(**row) for row in rows if row["file"]]
+
+
+def test_a_task_that_sees_the_folder_writes_there_and_sends_nothing(tmp_path):
+    (tmp_path / PARTS).mkdir()
+    assert [row["file"] for row in told_by(segment_made_in, tmp_path)] == [None]
+    assert (tmp_path / PARTS / "group-000000" / "small").read_bytes() == b"abc"
+
+
+def test_a_segment_sent_in_pieces_arrives_whole_in_any_order(pieces, tmp_path):
+    assert max(piece.size for piece in pieces) == 10
+    (tmp_path / PARTS).mkdir()
+    delivery._write(pieces[::-1], tmp_path)
+    delivery._put_in_place("group-000000", sum(piece.size for piece in pieces), tmp_path)
+    arrived = {file.name: file.read_bytes() for file in (tmp_path / PARTS / "group-000000").iterdir()}
+    assert arrived == FILES
+
+
+def test_a_segment_that_lacks_a_piece_is_not_put_in_place(pieces, tmp_path):
+    (tmp_path / PARTS).mkdir()
+    delivery._write(pieces[:-1], tmp_path)
+    delivery._put_in_place("group-000000", sum(piece.size for piece in pieces), tmp_path)
+    assert not list((tmp_path / PARTS).iterdir())
+
+
+def test_a_full_disk_is_told_wherever_it_is(tmp_path):
+    def fails(settings):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    (tmp_path / PARTS).mkdir()
+    for scratch in (tmp_path, tmp_path / "not here"):
+        (row,) = told_by(fails, scratch)
+        with pytest.raises(OSError, match="No space left"):
+            delivery.require_done([SimpleNamespace(**row)])
+
+
+def test_segments_come_in_rounds_that_are_not_too_large(monkeypatch):
+    monkeypatch.setattr(delivery, "ROUND_BYTES", 10)
+    assert delivery._rounds({"a": 4, "b": 6, "c": 1, "d": 30, "e": 2}) == [["a", "b"], ["c"], ["d"], ["e"]]
+    assert delivery._rounds({}) == []

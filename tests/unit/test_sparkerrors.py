@@ -1,0 +1,69 @@
+import pytest
+
+from covary.errors import CovaryError
+from covary.sparkerrors import naming_spark
+
+TRACEBACK = (
+    "An exception was thrown from the Python worker:\nTraceback (most recent call last):\n  File ...\n"
+)
+
+
+class PythonException(Exception):
+    __module__ = "pyspark.errors.exceptions.captured"
+
+
+class SparkConnectGrpcException(Exception):
+    __module__ = "pyspark.errors.exceptions.connect"
+
+
+def told(problem):
+    with pytest.raises(CovaryError) as caught, naming_spark("spark://host:7077"):
+        raise problem
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_a_package_that_workers_lack_is_named():
+    line = told(PythonException(f"{TRACEBACK}ModuleNotFoundError: No module named 'scipy.stats'"))
+    assert line == (
+        "Spark's workers have no Python package scipy: for their Python, run pip install 'covary[spark]', "
+        "or name one that has it in PYSPARK_PYTHON"
+    )
+
+
+def test_workers_of_another_python_are_told_with_both_versions():
+    line = told(
+        PythonException(
+            f"{TRACEBACK}pyspark.errors.exceptions.base.PySparkRuntimeError: [PYTHON_VERSION_MISMATCH] "
+            "Python in worker has different version: 3.12 than that in driver: 3.11, PySpark cannot run with different "
+            "minor versions.\nPlease check environment variables."
+        )
+    )
+    assert line.startswith(
+        "Spark's workers run Python 3.12 and this is Python 3.11, which must be the same: "
+    )
+
+
+def test_a_python_that_workers_do_not_have_is_named():
+    lost = (
+        'Lost task 0.3 in stage 0.0: java.io.IOException: Cannot run program "/opt/py": error=2, No such file'
+    )
+    line = told(SparkConnectGrpcException(f"Job aborted.\n{lost} or directory"))
+    assert line == "Spark's workers have no Python at /opt/py: name theirs in PYSPARK_PYTHON"
+
+
+def test_a_server_that_is_gone_is_told_by_its_reason():
+    line = told(
+        SparkConnectGrpcException(
+            "<_MultiThreadedRendezvous of RPC that terminated with:\n\tstatus = StatusCode.UNAVAILABLE\n"
+            '\tdetails = "failed to connect to all addresses; last error: UNKNOWN: ipv4:127.0.0.1:1: '
+            'connect: Connection refused (111)"\n\tdebug_error_string = "UNKNOWN: ..."\n>'
+        )
+    )
+    assert line == "Spark at spark://host:7077 failed: it does not answer any more (Connection refused (111))"
+
+
+@pytest.mark.parametrize("bug", ["KeyError: 'x'", "ModuleNotFoundError: No module named 'covary.tasks'"])
+def test_a_bug_of_ours_on_a_worker_stays_one(bug):
+    with pytest.raises(PythonException), naming_spark("local[*]"):
+        raise PythonException(TRACEBACK + bug)
