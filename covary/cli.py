@@ -144,6 +144,7 @@ def _build(
     refresh: tuple[bool, ...] = (),
 ) -> "tuple[IndexFacts, Change, float]":
     """Build an index while showing how far it is; return its facts, what was done, and the milliseconds."""
+    from covary.lostcluster import giving_up_on
     from covary.progress import showing_progress
     from covary.sparkerrors import check_address, naming_spark
 
@@ -155,9 +156,9 @@ def _build(
         from covary.facts import describe
 
         check_address(master, remote)
-        with naming_spark(master or remote or "local[*]"):
+        with giving_up_on(master, show) as watch, naming_spark(master or remote or "local[*]"):
             where = Where(None, master, remote)
-            update = update_index(sources, into, AskedSettings(*settings), Refresh(*refresh), where, show)
+            update = update_index(sources, into, AskedSettings(*settings), Refresh(*refresh), where, watch)
         facts = describe(into)
     return facts, update.change, (time.perf_counter() - started) * 1e3
 

@@ -35,8 +35,8 @@ def test_workers_of_another_python_are_told_with_both_versions():
     line = told(
         PythonException(
             f"{TRACEBACK}pyspark.errors.exceptions.base.PySparkRuntimeError: [PYTHON_VERSION_MISMATCH] "
-            "Python in worker has different version: 3.12 than that in driver: 3.11, PySpark cannot run with different "
-            "minor versions.\nPlease check environment variables."
+            "Python in worker has different version: 3.12 than that in driver: 3.11, PySpark cannot run with "
+            "different minor versions.\nPlease check environment variables."
         )
     )
     assert line.startswith(

@@ -1,0 +1,61 @@
+"""A cluster that is lost in the middle of a build: Spark would wait for it without an end or a word."""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Event
+from typing import TYPE_CHECKING
+
+from covary.errors import CovaryError
+from covary.sparkerrors import check_address
+
+if TYPE_CHECKING:
+    from covary.build import OnProgress, Progress
+
+SECONDS_WITHOUT_PROGRESS = 60.0
+
+
+@contextmanager
+def giving_up_on(
+    master: str | None, show: "OnProgress", clock: Callable[[], float] = time.monotonic
+) -> "Iterator[OnProgress]":
+    """Give a function that shows progress, and ends the build when there is none and no master either.
+
+    A master that dies alone ends nothing: its workers go on.
+    """
+    if not master or not master.startswith("spark://"):
+        yield show
+        return
+    lost = Event()
+    last, since = None, clock()
+
+    def look(now: "Progress") -> None:
+        nonlocal last, since
+        show(now)
+        if now != last:
+            last, since = now, clock()
+        elif clock() - since > SECONDS_WITHOUT_PROGRESS:
+            since = clock()
+            if not (lost.is_set() or _answers(master)):
+                lost.set()
+                # As Ctrl-C does: nothing else gets a thread out of waiting for Spark.
+                os.kill(os.getpid(), signal.SIGINT)
+
+    try:
+        yield look
+    except KeyboardInterrupt:
+        if not lost.is_set():
+            raise
+        raise CovaryError(
+            f"Spark at {master} failed: it does not answer any more, and no table was done since then"
+        ) from None
+
+
+def _answers(master: str) -> bool:
+    try:
+        check_address(master, None)
+    except CovaryError:
+        return False
+    return True

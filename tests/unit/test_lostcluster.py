@@ -1,0 +1,47 @@
+import time
+
+import pytest
+
+from covary.build import Progress
+from covary.errors import CovaryError
+from covary.lostcluster import SECONDS_WITHOUT_PROGRESS, giving_up_on
+
+NOBODY = "spark://127.0.0.1:1"
+
+
+def wait_for_the_end():
+    for _ in range(200):
+        time.sleep(0.05)
+
+
+def test_a_build_ends_when_the_cluster_is_lost_and_nothing_is_done():
+    now, seen = [0.0], []
+    with (
+        pytest.raises(CovaryError, match=r"127\.0\.0\.1:1 failed: it does not answer any more"),
+        giving_up_on(NOBODY, seen.append, lambda: now[0]) as watch,
+    ):
+        watch(Progress(1, 3, ()))
+        now[0] += SECONDS_WITHOUT_PROGRESS + 1
+        watch(Progress(1, 3, ()))
+        wait_for_the_end()
+    assert len(seen) == 2
+
+
+@pytest.mark.parametrize("master", [None, "local[*]", "yarn"])
+def test_only_a_standalone_master_is_watched(master):
+    with giving_up_on(master, print) as watch:
+        assert watch is print
+
+
+def test_a_build_goes_on_without_its_master_while_tables_are_done():
+    now = [0.0]
+    with giving_up_on(NOBODY, lambda _: None, lambda: now[0]) as watch:
+        for done in range(5):
+            now[0] += SECONDS_WITHOUT_PROGRESS * 0.9
+            watch(Progress(done, 5, ()))
+            watch(Progress(done, 5, ()))
+
+
+def test_an_interruption_by_the_user_stays_one():
+    with pytest.raises(KeyboardInterrupt), giving_up_on(NOBODY, lambda _: None):
+        raise KeyboardInterrupt
