@@ -185,8 +185,8 @@ def workers(machines, master):
 
 
 @pytest.fixture(scope="module")
-def connect_server(machines, bare_python):
-    """A Spark Connect server, its process and its address."""
+def connect_process(machines, bare_python):
+    """A Spark Connect server that may not be up yet."""
     port = free_port()
     command = [
         SPARK_HOME / "bin/spark-submit", "--class", "org.apache.spark.sql.connect.service.SparkConnectServer",
@@ -194,6 +194,13 @@ def connect_server(machines, bare_python):
         "--conf", "spark.ui.enabled=false", "spark-internal",
     ]  # fmt: skip
     server = machines.start("connect", command, hiding=True, PYSPARK_PYTHON=str(bare_python), **OF_SPARK)
+    return server, port
+
+
+@pytest.fixture(scope="module")
+def connect_server(connect_process):
+    """A Spark Connect server, its process and its address."""
+    server, port = connect_process
     wait_until(lambda: answers(port), "a Spark Connect server")
     return server, f"sc://{HERE}:{port}"
 
@@ -284,8 +291,41 @@ def run_builds(machines, name, tables, python="", master=None, remote=None):
     return json.loads(machines.log(name).splitlines()[-1]), folders
 
 
+def stopped_in_a_task(machines, workers, index):
+    """Stop a worker that is reading a table, which is the one that has the log of a task open."""
+    for process in filter(str.isdigit, os.listdir("/proc")):
+        with suppress(OSError):
+            for open_file in Path("/proc", process, "fd").iterdir():
+                log = open_file.readlink()
+                if log.is_relative_to(index) and log.name.startswith("group-"):
+                    worker = next(one for one in workers if one.pid == os.getsid(int(process)))
+                    machines.signal(worker, signal.SIGSTOP)
+                    if log.read_text().count("done") < log.read_text().count("reading"):
+                        return worker, log
+                    machines.signal(worker, signal.SIGCONT)
+    return None
+
+
 @pytest.fixture(scope="module")
-def on_the_cluster(machines, master, workers, tables, outdated_python):
+def bereft(machines, master, many_tables, bare_python, request):
+    """The index of a build that began without workers and lost one of the two that came."""
+    index = machines.folder / "bereft-index"
+    given = ["index", many_tables, "--into", index, "--master", master[0], "--size", "64"]
+    command = machines.covary("bereft", *given, python=bare_python)
+    request.getfixturevalue("connect_process")  # starts in time that would be spent waiting
+    wait_until(lambda: "Waiting for a Spark worker" in machines.log("bereft"), "word of the waiting")
+    assert command.poll() is None
+    workers = request.getfixturevalue("workers")
+    found = wait_until(lambda: stopped_in_a_task(machines, workers, index), "a worker reading a table")
+    worker, log = found
+    machines.kill(worker)
+    wait_until(lambda: log.read_text().count("reading") == 2, "the other worker reading that table")
+    assert command.wait(PATIENCE) == 0, machines.log("bereft")
+    return index
+
+
+@pytest.fixture(scope="module")
+def on_the_cluster(machines, master, bereft, tables, outdated_python):
     return run_builds(machines, "on-the-cluster", tables, outdated_python, master=master[0])
 
 
@@ -297,18 +337,11 @@ def through_connect(machines, connect_server, tables):
 BOTH = pytest.mark.parametrize("built", ["on_the_cluster", "through_connect"])
 
 
-def test_a_build_without_workers_says_so_and_goes_on_when_they_come(
-    machines, master, lake, tmp_path, bare_python, build_alone, request
+def test_a_build_waits_for_workers_and_outlives_one_killed_while_it_reads(
+    bereft, many_tables, tmp_path, build_alone
 ):
-    index = tmp_path / "index"
-    given = ["index", lake.folder, "--into", index, "--master", master[0], "--size", "64"]
-    command = machines.covary("waiting", *given, python=bare_python)
-    wait_until(lambda: "Waiting for a Spark worker" in machines.log("waiting"), "word of the waiting")
-    assert command.poll() is None
-    request.getfixturevalue("workers")
-    assert command.wait(PATIENCE) == 0, machines.log("waiting")
-    build_alone(lake.folder, tmp_path / "alone", size=64)
-    assert bytes_below(index) == bytes_below(tmp_path / "alone")
+    build_alone(many_tables, tmp_path / "alone", size=64)
+    assert bytes_below(bereft) == bytes_below(tmp_path / "alone")
 
 
 @BOTH
@@ -337,36 +370,6 @@ def test_workers_need_not_see_the_folder_of_the_index(built, expected, machines,
     told, (_, hidden) = request.getfixturevalue(built)
     assert bytes_below(hidden) == expected
     assert told["done"][1] == 0  # nobody but this process saw the folder, so nobody noted there what was done
-
-
-def stopped_in_a_task(machines, workers, index):
-    """Stop a worker that is reading a table, which is the one that has the log of a task open."""
-    for process in filter(str.isdigit, os.listdir("/proc")):
-        with suppress(OSError):
-            for open_file in Path("/proc", process, "fd").iterdir():
-                log = open_file.readlink()
-                if log.is_relative_to(index) and log.name.startswith("group-"):
-                    worker = next(one for one in workers if one.pid == os.getsid(int(process)))
-                    machines.signal(worker, signal.SIGSTOP)
-                    if log.read_text().count("done") < log.read_text().count("reading"):
-                        return worker, log
-                    machines.signal(worker, signal.SIGCONT)
-    return None
-
-
-def test_a_worker_killed_in_the_middle_changes_nothing(
-    machines, master, workers, many_tables, tmp_path, bare_python, build_alone
-):
-    index = tmp_path / "index"
-    given = ["index", many_tables, "--into", index, "--master", master[0], "--size", "64"]
-    command = machines.covary("killed", *given, python=bare_python)
-    found = wait_until(lambda: stopped_in_a_task(machines, workers, index), "a worker reading a table")
-    worker, log = found
-    machines.kill(worker)
-    wait_until(lambda: log.read_text().count("reading") == 2, "the other worker reading that table")
-    assert command.wait(PATIENCE) == 0, machines.log("killed")
-    build_alone(many_tables, tmp_path / "alone", size=64)
-    assert bytes_below(index) == bytes_below(tmp_path / "alone")
 
 
 def test_a_connect_server_that_dies_leaves_the_index_and_one_line(
