@@ -66,7 +66,9 @@ def write_columns(folder: Path, columns: int, seed: int = 5) -> None:
             f"v{n}": share * common[kept] + np.sqrt(1 - share**2) * rng.normal(size=PAIR_ROWS)
             for n, share in enumerate(shares)
         }
-        pl.DataFrame({"key": [f"key {n}" for n in kept], **values}).write_parquet(folder / f"{number:05}.parquet")
+        pl.DataFrame({"key": [f"key {n}" for n in kept], **values}).write_parquet(
+            folder / f"{number:05}.parquet"
+        )
 
 
 def pairs_against_full_joins() -> Result:
@@ -98,11 +100,11 @@ def full_joins(tables: Path, columns: int, spark: SparkSession) -> tuple[int, fl
     files = sorted(map(str, tables.iterdir()))[: columns // COLUMNS_PER_TABLE]
     rows = spark.read.parquet(*files).selectExpr("input_file_name() AS file", "*")
     stacked = ", ".join(f"'v{n}', v{n}" for n in range(COLUMNS_PER_TABLE))
-    rows.selectExpr("file", "key", f"stack({COLUMNS_PER_TABLE}, {stacked}) AS (name, value)").createOrReplaceTempView(
-        "long"
-    )
+    rows.selectExpr(
+        "file", "key", f"stack({COLUMNS_PER_TABLE}, {stacked}) AS (name, value)"
+    ).createOrReplaceTempView("long")
     query = """
-        SELECT a.file, a.name, b.file AS other, b.name AS other_name, corr(a.value, b.value) AS r, count(*) AS n
+        SELECT a.file, a.name, b.file AS other, b.name AS other_name, corr(a.value, b.value) AS r
         FROM long a JOIN long b ON a.key = b.key AND a.file < b.file
         GROUP BY a.file, a.name, b.file, b.name
     """

@@ -74,7 +74,9 @@ def synthetic_tables(pairs: int, size: int, seed: int = 1) -> Iterator[SeededTab
         values = shares * common[domain][kept] + np.sqrt(1 - shares**2) * rng.normal(size=(width, kept.size))
         name = f"table {number}"
         sketches = [
-            Sketch(ColumnPair(name, "key", f"number {n}"), "mean", config, hashes, values[n], counts, complete)
+            Sketch(
+                ColumnPair(name, "key", f"number {n}"), "mean", config, hashes, values[n], counts, complete
+            )
             for n in range(width)
         ]
         yield TableRecord(name, f"/lake/{name}.parquet", int(sizes[domain])), sketches

@@ -26,12 +26,12 @@ from covary.keyrows import SEPARATOR
 from covary.maintenance import in_few_segments, without_tables, written
 from covary.merging import all_of, merged
 from covary.opentable import KeyName
+from covary.pipeline import run_on_spark
 from covary.postgresql import one_state
 from covary.query import Index
 from covary.segment import build_segment
 from covary.segmentfiles import Segment, StoredSegment, open_segment, write_files
 from covary.sources import Listing, find_tables, source_name, with_checksums
-from covary.spark import run_on_spark
 from covary.sparksession import session
 from covary.store import Manifest, read_manifest, segment_folder
 from covary.tablesource import shown, table_place

@@ -12,7 +12,7 @@ from covary.errors import CovaryError
 from covary.sparkerrors import check_address
 
 if TYPE_CHECKING:
-    from covary.build import OnProgress, Progress
+    from covary.watching import OnProgress, Progress
 
 SECONDS_WITHOUT_PROGRESS = 60.0
 

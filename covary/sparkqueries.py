@@ -7,7 +7,7 @@ import io
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from functools import lru_cache
 from pathlib import Path
@@ -33,6 +33,8 @@ from covary.listing import OnProgress
 from covary.opentable import Frame, KeyName, as_polars
 from covary.query import Index
 from covary.settings import Settings
+from covary.shipping import as_task, ship_covary
+from covary.sparksession import is_local
 from covary.store import parse_manifest
 
 if TYPE_CHECKING:
@@ -87,7 +89,13 @@ def answer_many(
     rows = [_question_row(number, question) for number, question in enumerate(questions)]
     asked = spark.createDataFrame(pa.Table.from_pylist(rows, schema=QUESTION))
     tasks = max(1, min(-(-len(rows) // QUESTIONS_PER_TASK), MOST_TASKS))
-    return asked.repartition(tasks).mapInArrow(_answering(index, options), _sql(ANSWER))
+    _ship(spark)
+    return asked.repartition(tasks).mapInArrow(as_task(answer_some, _state_of(index), options), _sql(ANSWER))
+
+
+def _ship(spark: "SparkSession") -> None:
+    if not is_local(spark):
+        ship_covary(spark)
 
 
 def _question_row(number: int, question: Question) -> dict[str, Any]:
@@ -99,15 +107,11 @@ def _question_row(number: int, question: Question) -> dict[str, Any]:
     return row | {"rows": packed.getvalue()}
 
 
-def _answering(index: Index, options: Mapping[str, Any]) -> Callable[[Batches], Batches]:
-    state = _state_of(index)
-
-    def answer(batches: Batches) -> Batches:
-        for batch in batches:
-            for row in batch.to_pylist():
-                yield pa.RecordBatch.from_pylist(_answer_rows(_opened(*state), row, options), ANSWER)
-
-    return answer
+def answer_some(state: tuple[str, str], options: Mapping[str, Any], batches: Batches) -> Batches:
+    """Answer the questions of one task."""
+    for batch in batches:
+        for row in batch.to_pylist():
+            yield pa.RecordBatch.from_pylist(_answer_rows(_opened(*state), row, options), ANSWER)
 
 
 def _answer_rows(index: Index, row: Mapping[str, Any], options: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -130,11 +134,12 @@ def find_pairs(
     started = time.perf_counter()
     columns = columns_of(index)
     tasks = max(1, -(-columns.count // COLUMNS_PER_TASK))
-    best = together([], settings.top)
+    best, state = together([], settings.top), _state_of(index)
+    _ship(spark)
     for numbers in np.array_split(np.arange(tasks), min(tasks, ROUNDS)):
         first, end = int(numbers[0]), int(numbers[-1]) + 1
         todo = spark.range(first, end, 1, end - first)
-        done = todo.mapInArrow(_comparing(index, tasks, settings), _sql(FOUND)).toArrow()
+        done = todo.mapInArrow(as_task(compare_some, state, tasks, settings), _sql(FOUND)).toArrow()
         best = together([best, *map(_found_from, done.to_pylist())], settings.top)
         if on_progress:
             on_progress(columns.count * end // tasks, columns.count)
@@ -149,19 +154,15 @@ def find_pairs(
     )
 
 
-def _comparing(index: Index, tasks: int, settings: Settings) -> Callable[[Batches], Batches]:
-    state = _state_of(index)
-
-    def compare(batches: Batches) -> Batches:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                columns = _columns(*state)
-                # Every so-manieth: neighbours are of one table, and a table of popular keys costs more.
-                some = range(number, columns.count, tasks)
-                found = compare_columns(_opened(*state), columns, some, settings)
-                yield pa.RecordBatch.from_pylist([_found_row(found)], FOUND)
-
-    return compare
+def compare_some(state: tuple[str, str], tasks: int, settings: Settings, batches: Batches) -> Batches:
+    """Compare the columns of one task, given by its number among so many."""
+    for batch in batches:
+        for number in batch.column(0).to_pylist():
+            columns = _columns(*state)
+            # Every so-manieth: neighbours are of one table, and a table of popular keys costs more.
+            some = range(number, columns.count, tasks)
+            found = compare_columns(_opened(*state), columns, some, settings)
+            yield pa.RecordBatch.from_pylist([_found_row(found)], FOUND)
 
 
 def _found_row(found: Found) -> dict[str, bytes]:

@@ -12,7 +12,7 @@ from pyspark import cloudpickle
 from pyspark.sql import functions
 
 import covary
-from covary import spark, tasks
+from covary import pipeline, tasks
 from covary.errors import CannotWrite
 from covary.hashing import SCHEMES
 from covary.shipping import as_task
@@ -139,7 +139,7 @@ def test_what_travels_to_the_workers_can_be_pickled(lake, large, small_chunks, t
     assert todo.groups
     assert todo.large
     assert pickle.loads(pickle.dumps((todo, settings))) == (todo, settings)
-    for work in (spark.sketch_groups, spark.sketch_chunks, spark.merge_table):
+    for work in (pipeline.sketch_groups, pipeline.sketch_chunks, pipeline.merge_table):
         assert callable(cloudpickle.loads(cloudpickle.dumps(as_task(work, todo, settings))))
 
 

@@ -2,9 +2,9 @@ import time
 
 import pytest
 
-from covary.build import Progress
 from covary.errors import CovaryError
 from covary.lostcluster import SECONDS_WITHOUT_PROGRESS, giving_up_on
+from covary.watching import Progress
 
 NOBODY = "spark://127.0.0.1:1"
 

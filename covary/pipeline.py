@@ -1,0 +1,116 @@
+"""The pipeline on Spark: the tasks of a build, run by mapInArrow and merged by applyInArrow.
+
+DataFrame API alone, so that it runs through Spark Connect too. Spark drives, the kernel decides: raw rows are
+never shuffled.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from threading import Timer
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from covary.delivery import DONE, DONE_SQL, bring_home, finish_task, require_done
+from covary.shipping import as_task, ship_covary
+from covary.sparksession import is_local
+from covary.tablesource import TableSource
+from covary.tasks import (
+    LargeTable,
+    Plan,
+    Settings,
+    group_name,
+    merge_chunks,
+    progress_log,
+    sketch_chunk,
+    sketch_group,
+    table_name,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+FEW_TASKS = 8
+SECONDS_TO_WAIT = 10.0
+PARTIAL_SQL = (
+    "table int, key string, value string, granularity string, complete boolean, counts string, "
+    "states binary, room int, rows long, tallies string, problem string"
+)
+
+
+def run_on_spark(plan: Plan, settings: Settings, spark: "SparkSession") -> None:
+    """Run all tasks of a plan; their segments are then in the scratch folder."""
+    local = is_local(spark)
+    if not local:
+        ship_covary(spark)
+        _wait_for_workers(spark, settings)
+    for job in _jobs(plan, settings, spark):
+        if local:
+            require_done(job.collect())
+        else:
+            bring_home(job, settings)
+
+
+def _jobs(plan: Plan, settings: Settings, spark: "SparkSession") -> "Iterator[DataFrame]":
+    if plan.groups:
+        numbers = spark.range(0, len(plan.groups), 1, _task_count(len(plan.groups)))
+        yield numbers.mapInArrow(as_task(sketch_groups, plan.groups, settings), DONE_SQL)
+    if plan.large:
+        chunks = sum(len(table.chunks) for table in plan.large)
+        numbers = spark.range(0, chunks, 1, chunks)
+        partials = numbers.mapInArrow(as_task(sketch_chunks, plan.large, settings), PARTIAL_SQL)
+        yield partials.groupBy("table").applyInArrow(as_task(merge_table, plan.large, settings), DONE_SQL)
+
+
+def _task_count(groups: int) -> int:
+    """Give a Spark task two groups where they are many: a task costs as much as five small tables."""
+    return max(min(groups, FEW_TASKS), -(-groups // 2))
+
+
+def _wait_for_workers(spark: "SparkSession", settings: Settings) -> None:
+    """Run one empty task: Spark waits for a worker without an end or a word, so after a while we tell."""
+    with progress_log(settings, "spark") as note:
+        too_long = Timer(SECONDS_TO_WAIT, note, ("waiting", ""))
+        too_long.daemon = True
+        too_long.start()
+        try:
+            spark.range(0, 1, 1, 1).mapInArrow(as_task(answer), "id long").collect()
+        finally:
+            too_long.cancel()
+            too_long.join()
+        note("working", "")
+
+
+def answer(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Give back what came: a worker that can do this has covary and what it needs."""
+    yield from batches
+
+
+def sketch_groups(
+    groups: Sequence[tuple[TableSource, ...]], settings: Settings, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Run the tasks of groups of tables, given by their numbers."""
+    for number in _numbers(batches):
+        yield from finish_task(group_name(number), partial(sketch_group, number, groups[number]), settings)
+
+
+def sketch_chunks(
+    tables: Sequence[LargeTable], settings: Settings, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Sketch chunks of large tables, given by their places among the chunks of all of them."""
+    everything = [(number, chunk) for number, table in enumerate(tables) for chunk in table.chunks]
+    for place in _numbers(batches):
+        number, chunk = everything[place]
+        yield sketch_chunk(number, tables[number], chunk, settings)
+
+
+def merge_table(tables: Sequence[LargeTable], settings: Settings, partials: pa.Table) -> pa.Table:
+    """Merge the partial sketches of one large table."""
+    number = partials.column("table")[0].as_py()
+    work = partial(merge_chunks, number, tables[number], partials)
+    return pa.Table.from_batches(finish_task(table_name(number), work, settings), schema=DONE)
+
+
+def _numbers(batches: Iterator[pa.RecordBatch]) -> Iterator[int]:
+    for batch in batches:
+        yield from batch.column(0).to_pylist()
