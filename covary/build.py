@@ -1,11 +1,11 @@
 """Sources to an index: find what changed, plan, sketch on Spark, merge, commit."""
 
-import glob
 import os
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence, Set
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, NamedTuple
@@ -15,7 +15,6 @@ import polars as pl
 from covary.buildsettings import AskedSettings
 from covary.changes import Changes, compare, known_tables, names_by_source
 from covary.commits import Draft, building, commit
-from covary.databases import split_table
 from covary.errors import CannotWrite, CovaryError, DamagedIndex, NoSuchColumn, NoTables
 from covary.filesystems import is_url
 from covary.history import Change
@@ -26,22 +25,24 @@ from covary.keyrows import SEPARATOR
 from covary.maintenance import in_few_segments, without_tables, written
 from covary.merging import all_of, merged
 from covary.opentable import KeyName
-from covary.pipeline import run_on_spark
+from covary.pipeline import run_on_spark, sketch_spark_tables
+from covary.plans import PARTS, PROGRESS, Settings, plan
 from covary.postgresql import one_state
 from covary.query import Index
 from covary.segment import build_segment
 from covary.segmentfiles import Segment, StoredSegment, open_segment, write_files
 from covary.sources import Listing, find_tables, source_name, with_checksums
 from covary.sparksession import session
+from covary.sparksources import FORMAT
 from covary.store import Manifest, read_manifest, segment_folder
 from covary.tablesource import shown, table_place
-from covary.tasks import PARTS, PROGRESS, Settings, plan
 from covary.watching import OnProgress, watching
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Source = str | os.PathLike[str]
+Session = Callable[[], "SparkSession"]  # starts one, if none is up
 LEFT_OUT = "left out"
 
 
@@ -131,18 +132,19 @@ def update_index(
     """Do what `build_index` does, and tell what that was."""
     started = time.time()
     folder = Path(into).absolute()
-    with building(folder) as draft:
+    with building(folder) as draft, ExitStack() as sessions:
+        running = cache(lambda: sessions.enter_context(session(*where)))
         current = None if refresh.fresh or draft.before is None else read_manifest(folder)
         settings = asked.of(current, folder) if current else asked.of_a_new_index()
-        places = _places(named, settings, folder)
         held = _held_segments(settings, draft, check=refresh.repair)
         known = known_tables((segment, stored.removed) for stored, segment in held)
-        listing = _listing(places, named, settings, names_by_source(known))
+        places = _places(named, settings, {table.path for table in known}, folder)
+        listing = _listing(places, named, settings, names_by_source(known), running)
         if refresh.checksum:
             listing = with_checksums(listing)
         changes = compare(listing, known, keep_missing=refresh.keep_missing)
         tasks = Settings(settings.config, settings.keys, settings.values, str(draft.folder))
-        new = _read(changes, tasks, where, on_progress)
+        new = _read(changes, tasks, running, on_progress)
         if current is None:
             _refuse_emptiness(new, tasks)
         segments = without_tables([stored for stored, _ in held], changes.dead)
@@ -156,10 +158,10 @@ def update_index(
     return Update(Index.open(folder, check=False), change)
 
 
-def _places(named: Sequence[Source], settings: Manifest, folder: Path) -> dict[str, str]:
+def _places(named: Sequence[Source], settings: Manifest, files: Set[str], folder: Path) -> dict[str, str]:
     """Return every source of an index by the name it is remembered by, as it was given now or before."""
     given = {source_name(os.fspath(source)): os.fspath(source) for source in named}
-    before = {source: source for source in settings.sources if source not in given and not _is_gone(source)}
+    before = {source: source for source in settings.sources if not (source in files and _is_gone(source))}
     if not (given or before):
         raise CovaryError(f"name what to index: covary index SOURCE... --into {folder}")
     return dict(sorted({**before, **given}.items()))
@@ -167,9 +169,7 @@ def _places(named: Sequence[Source], settings: Manifest, folder: Path) -> dict[s
 
 def _is_gone(source: str) -> bool:
     """Whether a file that was named is no longer there, though its folder is: nobody unmounted it."""
-    path, _ = split_table(source)
-    is_file = not (is_url(path) or glob.has_magic(path))
-    return is_file and not os.path.lexists(path) and os.path.isdir(os.path.dirname(path))
+    return not (is_url(source) or os.path.lexists(source)) and os.path.isdir(os.path.dirname(source))
 
 
 def _held_segments(settings: Manifest, draft: Draft, *, check: bool) -> list[tuple[StoredSegment, Segment]]:
@@ -183,10 +183,14 @@ def _held_segments(settings: Manifest, draft: Draft, *, check: bool) -> list[tup
 
 
 def _listing(
-    places: Mapping[str, str], named: Sequence[Source], settings: Manifest, held: Mapping[str, set[str]]
+    places: Mapping[str, str],
+    named: Sequence[Source],
+    settings: Manifest,
+    held: Mapping[str, set[str]],
+    running: "Session",
 ) -> Listing:
     """Find the tables of all sources, without those that were removed by hand and not named again."""
-    listing = find_tables(list(places.values()), held)
+    listing = find_tables(list(places.values()), held, running)
     lifted = {source_name(os.fspath(source)) for source in named}
     away = {each for each in settings.excluded if each not in lifted and each.partition("#")[0] not in lifted}
     tables = [table for table in listing.tables if table_place(*table.identity) not in away]
@@ -199,24 +203,27 @@ def _listing(
 def _read(
     changes: Changes,
     settings: Settings,
-    where: Where,
+    running: "Session",
     on_progress: OnProgress | None,
 ) -> list[Segment]:
     """Read the tables that are new or changed; return the segments that the tasks made of them."""
     scratch = Path(settings.scratch)
     for name in (PARTS, PROGRESS):
         (scratch / name).mkdir()
-    with one_state(changes.read) as tables:
+    read_by_spark = [table for table in changes.read if table.format == FORMAT]
+    with one_state([table for table in changes.read if table.format != FORMAT]) as tables:
         todo = plan(tables, settings)
-        with watching(scratch / PROGRESS, len(tables) - len(todo.settled), on_progress):
-            if todo.groups or todo.large:
+        names, left_out = todo.segments, [*todo.settled, *changes.left_out]
+        with watching(scratch / PROGRESS, len(changes.read) - len(todo.settled), on_progress):
+            if todo.groups or todo.large or read_by_spark:
                 compiling = Thread(target=compile_ahead, daemon=True)
-                with session(*where) as running:
-                    compiling.start()  # this process has nothing else to do while Spark works
-                    run_on_spark(todo, settings, running)
+                spark = running()
+                compiling.start()  # this process has nothing else to do while Spark works
+                run_on_spark(todo, settings, spark)
+                if read_by_spark:
+                    more = sketch_spark_tables(read_by_spark, len(todo.large), settings, spark)
+                    names, left_out = [*names, *more[0]], [*left_out, *more[1]]
                 compiling.join()
-    names = todo.segments
-    left_out = (*todo.settled, *changes.left_out)
     if left_out:
         write_files(build_segment([(record, []) for record in left_out]), scratch / PARTS / LEFT_OUT)
         names = [*names, LEFT_OUT]

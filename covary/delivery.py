@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from covary.tasks import PARTS, Settings
+from covary.plans import PARTS, Settings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

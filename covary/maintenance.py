@@ -45,17 +45,16 @@ def in_few_segments(
 
     Only the smaller half is merged, so that a table is written anew as often as its segment doubles.
     """
-    parts = {stored.name: _part(stored, draft) for stored in segments}
-    living = [stored for stored in segments if parts[stored.name].tables.size]
-    rewritten = [stored for stored in living if _mostly_dead(stored, parts[stored.name])]
-    if len(living) > MOST_SEGMENTS:
-        by_size = sorted(living, key=lambda stored: (stored.files["values.arrow"].size, stored.name))
-        rewritten += by_size[: len(living) - MOST_SEGMENTS // 2]
-    chosen = {stored.name for stored in rewritten}
-    if not chosen and living:
-        return tuple(living)
-    new = written(merged((part for name, part in parts.items() if name in chosen), scheme), draft)
-    return (*(stored for stored in living if stored.name not in chosen), *new)
+    # Without those that hold no table: the same content may have come again, and with it the same name.
+    parts = [(stored, part) for stored in segments if (part := _part(stored, draft)).tables.size]
+    chosen = {stored.name for stored, part in parts if _mostly_dead(stored, part)}
+    if len(parts) > MOST_SEGMENTS:
+        by_size = sorted((stored.files["values.arrow"].size, stored.name) for stored, _ in parts)
+        chosen.update(name for _, name in by_size[: len(parts) - MOST_SEGMENTS // 2])
+    if parts and not chosen:
+        return tuple(stored for stored, _ in parts)
+    new = written(merged((part for stored, part in parts if stored.name in chosen), scheme), draft)
+    return (*(stored for stored, _ in parts if stored.name not in chosen), *new)
 
 
 def _part(stored: StoredSegment, draft: Draft) -> Part:

@@ -4,7 +4,7 @@ DataFrame API alone, so that it runs through Spark Connect too. Spark drives, th
 never shuffled.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from threading import Timer
 from typing import TYPE_CHECKING
@@ -12,20 +12,17 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from covary.delivery import DONE, DONE_SQL, bring_home, finish_task, require_done
+from covary.errors import UnreadableTable
+from covary.notes import notes_of, record_of
+from covary.plans import LargeTable, Plan, Settings, decided_table, group_name, table_name
+from covary.records import TableRecord
 from covary.shipping import as_task, ship_covary
 from covary.sparksession import is_local
+from covary.sparksources import spark_reason
+from covary.sparktables import ROWS_PER_BATCH, numbered_rows, partition_frames, sample_of
 from covary.tablesource import TableSource
-from covary.tasks import (
-    LargeTable,
-    Plan,
-    Settings,
-    group_name,
-    merge_chunks,
-    progress_log,
-    sketch_chunk,
-    sketch_group,
-    table_name,
-)
+from covary.tallies import Tallies
+from covary.tasks import merge_chunks, progress_log, sketch_chunk, sketch_frames, sketch_group
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -60,6 +57,62 @@ def _jobs(plan: Plan, settings: Settings, spark: "SparkSession") -> "Iterator[Da
         numbers = spark.range(0, chunks, 1, chunks)
         partials = numbers.mapInArrow(as_task(sketch_chunks, plan.large, settings), PARTIAL_SQL)
         yield partials.groupBy("table").applyInArrow(as_task(merge_table, plan.large, settings), DONE_SQL)
+
+
+def sketch_spark_tables(
+    tables: Sequence[TableSource], first: int, settings: Settings, spark: "SparkSession"
+) -> tuple[list[str], list[TableRecord]]:
+    """Sketch tables that Spark reads; return the names of their segments, and records of those that failed.
+
+    Args:
+        tables: of the session.
+        first: the number of the first, among the large tables of a build.
+        settings: of the build.
+        spark: the session.
+    """
+    name, wanted = ROWS_PER_BATCH
+    before = spark.conf.get(name)
+    spark.conf.set(name, wanted)
+    segments: list[str] = []
+    left_out: list[TableRecord] = []
+    try:
+        for number, source in enumerate(tables, start=first):
+            try:
+                table = decided_table(source, *sample_of(source, spark), settings)
+                if not table.pairs:
+                    left_out.append(record_of(source, columns=notes_of(table.roles, Tallies())))
+                    continue
+                _sketch_spark_table(number, table, settings, spark)
+                segments.append(table_name(number))
+            except OSError:
+                raise
+            except Exception as problem:
+                reason = problem.reason if isinstance(problem, UnreadableTable) else spark_reason(problem)
+                left_out.append(record_of(source, problem=reason))
+    finally:
+        spark.conf.set(name, str(before))
+    return segments, left_out
+
+
+def _sketch_spark_table(number: int, table: LargeTable, settings: Settings, spark: "SparkSession") -> None:
+    with progress_log(settings, f"spark-{number}") as note:
+        note("reading", table.source.name)
+    rows = numbered_rows(table.source, tuple(table.roles.columns), spark)
+    partials = rows.mapInArrow(as_task(sketch_partition, number, table, settings), PARTIAL_SQL)
+    job = partials.groupBy("table").applyInArrow(as_task(merge_table, {number: table}, settings), DONE_SQL)
+    if is_local(spark):
+        require_done(job.collect())
+    else:
+        ship_covary(spark)
+        bring_home(job, settings)
+
+
+def sketch_partition(
+    number: int, table: LargeTable, settings: Settings, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Sketch one partition of a table that Spark reads."""
+    part, frames = partition_frames(batches, tuple(table.roles.columns))
+    yield sketch_frames(number, table, frames, part, settings)
 
 
 def _task_count(groups: int) -> int:
@@ -104,7 +157,9 @@ def sketch_chunks(
         yield sketch_chunk(number, tables[number], chunk, settings)
 
 
-def merge_table(tables: Sequence[LargeTable], settings: Settings, partials: pa.Table) -> pa.Table:
+def merge_table(
+    tables: Sequence[LargeTable] | Mapping[int, LargeTable], settings: Settings, partials: pa.Table
+) -> pa.Table:
     """Merge the partial sketches of one large table."""
     number = partials.column("table")[0].as_py()
     work = partial(merge_chunks, number, tables[number], partials)

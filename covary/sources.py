@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import xxhash
 
@@ -18,8 +18,12 @@ from covary.icebergtables import catalog_tables, is_of_catalog
 from covary.lakehouses import lakehouse_at
 from covary.localfiles import absolute_path, local_files
 from covary.remotefiles import REQUESTS_AT_ONCE, remote_files, remote_table
+from covary.sparksources import is_of_spark, spark_tables
 from covary.tablefiles import tables_in
 from covary.tablesource import FoundFile, SkippedSource, TableSource, shown
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 class Listing(NamedTuple):
@@ -31,20 +35,23 @@ class Listing(NamedTuple):
 
 
 def find_tables(
-    sources: Sequence[str | os.PathLike[str]], held: Mapping[str, Collection[str]] | None = None
+    sources: Sequence[str | os.PathLike[str]],
+    held: Mapping[str, Collection[str]] | None = None,
+    spark: "Callable[[], SparkSession] | None" = None,
 ) -> Listing:
     """Every table of the given sources, in a fixed order; an error if none of them can be looked into.
 
     Args:
         sources: files, folders, globs and URLs.
         held: by source, names that tables keep which were found in it before, if it can't be looked into now.
+        spark: gives the session whose tables are named as spark:db.table.
     """
     tables: dict[tuple[str, str | None], tuple[TableSource, str]] = {}
     skipped: dict[str, SkippedSource] = {}
     unlisted: list[SkippedSource] = []
     for source in [os.fspath(source) for source in sources]:
         try:
-            found = list(_found_in(source))
+            found = list(_found_in(source, spark))
         except UnreadableTable as problem:
             if len(sources) == 1:
                 raise
@@ -66,7 +73,8 @@ def find_tables(
 
 def source_name(source: str) -> str:
     """Return a source as an index remembers it: the same wherever a command is run, and without a secret."""
-    return shown(source if is_url(source) or is_of_catalog(source) else absolute_path(source))
+    is_path = not (is_url(source) or is_of_catalog(source) or is_of_spark(source))
+    return shown(absolute_path(source) if is_path else source)
 
 
 def with_checksums(listing: Listing) -> Listing:
@@ -91,6 +99,8 @@ def _with_checksum(table: TableSource) -> TableSource:
 def table_at(path: str | os.PathLike[str]) -> TableSource:
     """The one table that a path or a URL names, or one of a database; UnreadableTable with a plain reason."""
     given = os.fspath(path)
+    if is_of_spark(given):
+        raise UnreadableTable(given, "only covary index reads tables of Spark; give a frame")
     place, wanted = split_table(given)
     tables = server_tables(place) if is_database(place) else _tables_at(place)
     if wanted is not None:
@@ -132,8 +142,15 @@ def _named(given: str) -> FoundFile:
     return FoundFile(full, os.path.dirname(full), explicit=True, lakehouse=lakehouse)
 
 
-def _found_in(source: str) -> Iterator[tuple[str, TableSource | SkippedSource]]:
+def _found_in(
+    source: str, spark: "Callable[[], SparkSession] | None"
+) -> Iterator[tuple[str, TableSource | SkippedSource]]:
     """The tables of one source, each with the folder below which it is named."""
+    if is_of_spark(source):
+        if spark is None:
+            raise UnreadableTable(source, "only covary index reads tables of Spark")
+        yield from (("", table) for table in spark_tables(source, spark()))
+        return
     place, wanted = split_table(source)
     if is_database(place) or wanted is not None:
         tables = server_tables(place) if is_database(place) else _tables_at(place)
@@ -182,7 +199,7 @@ def _with_unique_names(found: list[tuple[TableSource, str]], taken: Collection[s
 
 
 def _with_suffixes(table: TableSource, root: str) -> str:
-    if is_of_catalog(table.path):
+    if is_of_catalog(table.path) or is_of_spark(table.path):
         return _in_full(table, root)
     return _joined(os.path.relpath(shown(table.path), shown(root)), table.member)
 

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 import covary.build
-import covary.tasks
+import covary.plans
 from covary import CovaryError, build_index, open_index
 from covary.errors import CannotWrite, IncompatibleSketches
 from covary.records import TableRecord
@@ -45,8 +45,8 @@ def test_a_task_tried_again_leaves_the_segment_as_it_was(tmp_path):
 
 def test_the_index_does_not_depend_on_how_the_work_was_cut(monkeypatch, spark, lake, tmp_path):
     whole = build_index(lake.folder, tmp_path / "whole", spark)
-    monkeypatch.setattr(covary.tasks, "SMALLEST_GROUP_BYTES", 1)
-    monkeypatch.setattr(covary.tasks, "GROUP_BYTES", 1)
+    monkeypatch.setattr(covary.plans, "SMALLEST_GROUP_BYTES", 1)
+    monkeypatch.setattr(covary.plans, "GROUP_BYTES", 1)
     assert build_index(lake.folder, tmp_path / "cut", spark).manifest == whole.manifest
 
 

@@ -237,7 +237,7 @@ def expected(tables, tmp_path_factory, build_alone):
     """The index that one process makes of the tables."""
     folder = tmp_path_factory.mktemp("expected") / "index"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("covary.tasks.CHUNK_BYTES", CHUNK_BYTES)
+        patch.setattr("covary.plans.CHUNK_BYTES", CHUNK_BYTES)
         build_alone(tables, folder, size=64)
     return bytes_below(folder)
 
@@ -245,12 +245,12 @@ def expected(tables, tmp_path_factory, build_alone):
 BUILDS = """
 import json, sys
 import covary, worker_facts
-from covary import tasks
+from covary import plans
 from covary.shipping import as_task
 from covary.sparksession import session
 
 master, remote, sources, chunk_bytes, indexes = json.loads(sys.argv[1])
-tasks.CHUNK_BYTES = chunk_bytes
+plans.CHUNK_BYTES = chunk_bytes
 sent, most_done = [], []
 
 with session(None, master, remote) as spark:

@@ -7,7 +7,7 @@ from deltalake import DeltaTable, write_deltalake
 from pyiceberg.catalog.sql import SqlCatalog
 
 import covary
-from covary import tasks
+from covary import plans
 from covary.sketches import SketchConfig
 from covary.sources import find_tables
 
@@ -40,13 +40,13 @@ def lakehouse(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize(("chunk_bytes", "parts"), [(tasks.PARQUET_CHUNK_BYTES, 1), (1 << 10, PARTS)])
+@pytest.mark.parametrize(("chunk_bytes", "parts"), [(plans.PARQUET_CHUNK_BYTES, 1), (1 << 10, PARTS)])
 def test_spark_indexes_lakehouse_tables(spark, lakehouse, tmp_path, monkeypatch, chunk_bytes, parts):
-    monkeypatch.setattr(tasks, "PARQUET_CHUNK_BYTES", chunk_bytes)
-    settings = tasks.Settings(SketchConfig(SIZE), (), (), str(tmp_path))
+    monkeypatch.setattr(plans, "PARQUET_CHUNK_BYTES", chunk_bytes)
+    settings = plans.Settings(SketchConfig(SIZE), (), (), str(tmp_path))
     cut = {
         table.source.name: len(table.chunks)
-        for table in tasks.plan(find_tables([lakehouse]).tables, settings).large
+        for table in plans.plan(find_tables([lakehouse]).tables, settings).large
     }
     assert (cut.get("d", 1), cut.get("ns/i", 1)) == (parts, parts)
 

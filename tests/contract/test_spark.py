@@ -12,7 +12,7 @@ from pyspark import cloudpickle
 from pyspark.sql import functions
 
 import covary
-from covary import pipeline, tasks
+from covary import pipeline, plans
 from covary.errors import CannotWrite
 from covary.hashing import SCHEMES
 from covary.shipping import as_task
@@ -59,8 +59,8 @@ def large(tmp_path_factory):
 @pytest.fixture
 def small_chunks(monkeypatch):
     # Only the plan, which is made on the driver, looks at these.
-    monkeypatch.setattr(tasks, "CHUNK_BYTES", 8 << 10)
-    monkeypatch.setattr(tasks, "PARQUET_CHUNK_BYTES", 4 << 10)
+    monkeypatch.setattr(plans, "CHUNK_BYTES", 8 << 10)
+    monkeypatch.setattr(plans, "PARQUET_CHUNK_BYTES", 4 << 10)
 
 
 def test_many_small_tables_give_the_same_bytes_as_one_process(spark, lake, tmp_path, build_alone):
@@ -73,7 +73,7 @@ def test_tables_in_chunks_give_the_same_bytes_as_one_process(
     spark, large, small_chunks, tmp_path, build_alone
 ):
     config = SketchConfig(SIZE)
-    todo = tasks.plan(find_tables([large])[0], tasks.Settings(config, (), (), str(tmp_path)))
+    todo = plans.plan(find_tables([large])[0], plans.Settings(config, (), (), str(tmp_path)))
     assert len(todo.large) == 2
     assert min(len(table.chunks) for table in todo.large) >= 10
     aggregates = ("mean", "sum", "first", "last", "min", "max", "count")
@@ -99,8 +99,8 @@ CONNECT = """
 import sys
 from pyspark.sql import SparkSession
 import covary
-from covary import tasks
-tasks.CHUNK_BYTES, tasks.PARQUET_CHUNK_BYTES = 8 << 10, 4 << 10
+from covary import plans
+plans.CHUNK_BYTES, plans.PARQUET_CHUNK_BYTES = 8 << 10, 4 << 10
 spark = SparkSession.builder.remote("local[2]").getOrCreate()
 covary.build_index(sys.argv[1:3], sys.argv[3], spark, size=64)
 assert "connect" in type(spark).__module__
@@ -134,8 +134,8 @@ def test_xxhash64_is_spark_sqls(spark):
 
 
 def test_what_travels_to_the_workers_can_be_pickled(lake, large, small_chunks, tmp_path):
-    settings = tasks.Settings(SketchConfig(SIZE), (), (), str(tmp_path))
-    todo = tasks.plan(find_tables([lake.folder, large])[0], settings)
+    settings = plans.Settings(SketchConfig(SIZE), (), (), str(tmp_path))
+    todo = plans.plan(find_tables([lake.folder, large])[0], settings)
     assert todo.groups
     assert todo.large
     assert pickle.loads(pickle.dumps((todo, settings))) == (todo, settings)
@@ -192,8 +192,8 @@ def test_a_full_disk_leaves_the_previous_index_as_it_was(spark, lake, large, mou
     left = os.statvfs(disk)
     (disk / "ballast").write_bytes(b"\0" * (left.f_bavail * left.f_frsize - (40 << 10)))
     if in_chunks:
-        monkeypatch.setattr(tasks, "CHUNK_BYTES", 8 << 10)
-        monkeypatch.setattr(tasks, "PARQUET_CHUNK_BYTES", 4 << 10)
+        monkeypatch.setattr(plans, "CHUNK_BYTES", 8 << 10)
+        monkeypatch.setattr(plans, "PARQUET_CHUNK_BYTES", 4 << 10)
     with pytest.raises(CannotWrite, match="the disk is full; nothing was changed"):
         covary.build_index(
             [lake.folder, large], index, spark, size=1024, aggregates=("mean", "sum", "min"), fresh=True

@@ -6,8 +6,8 @@ import pytest
 
 from covary import delivery
 from covary.delivery import DONE, finish_task
+from covary.plans import PARTS, Settings
 from covary.sketches import SketchConfig
-from covary.tasks import PARTS, Settings
 
 FILES = {"empty": b"", "small": b"abc", "even": b"0123456789", "long": bytes(range(256)) * 10}
 

@@ -4,22 +4,14 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from covary import tasks
+from covary import plans
 from covary.index import OpenSegment
 from covary.keys import NORMALISERS
+from covary.plans import PARTS, Settings, group_name, plan, table_name
 from covary.segmentfiles import open_segment
 from covary.sketches import SketchConfig
 from covary.sources import find_tables
-from covary.tasks import (
-    PARTS,
-    Settings,
-    group_name,
-    merge_chunks,
-    plan,
-    sketch_chunk,
-    sketch_group,
-    table_name,
-)
+from covary.tasks import merge_chunks, sketch_chunk, sketch_group
 
 
 def test_a_key_of_numbers_keeps_the_text_it_was_written_in(tmp_path):
@@ -46,7 +38,7 @@ def test_a_table_in_chunks_gives_the_sketches_and_notes_of_the_whole(tmp_path, m
     tables = find_tables([tmp_path / "tables"])[0]
     settings = Settings(SketchConfig(64, ("mean", "first")), ("day", "zip", "zip,day"), (), str(tmp_path))
     sketch_group(0, tables, settings)
-    monkeypatch.setattr(tasks, "CHUNK_BYTES", 20_000)
+    monkeypatch.setattr(plans, "CHUNK_BYTES", 20_000)
     (large,) = plan(tables, settings).large
     assert len(large.chunks) > 3
     partials = pa.Table.from_batches(

@@ -1,0 +1,138 @@
+"""A build cut into tasks by size alone, so that the same collection gives the same index anywhere."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import polars as pl
+
+from covary.notes import BAD_TABLE, notes_of, reason_of, record_of
+from covary.records import TableRecord
+from covary.roles import Roles, roles_of
+from covary.sketches import ColumnPair, SketchConfig
+from covary.tables import Chunk, Layout, layout_of, plan_chunks, sample_rows
+from covary.tablesource import TableSource
+from covary.tallies import Tallies
+
+CHUNK_BYTES = 32 << 20
+PARQUET_FORMATS = {"parquet", "delta", "iceberg"}
+PARQUET_CHUNK_BYTES = 16 << 20  # packed tighter, so each byte is more work
+# A table's partial sketches are merged by one task: these bound its memory, whatever the table's size.
+MOST_CHUNKS, MOST_PARTIALS = 256, 8192
+EVEN_GROUPS = 16  # of a small collection, so that no core waits long for the last
+SMALLEST_GROUP_BYTES, GROUP_BYTES = 1 << 20, 8 << 20
+MOST_GROUPS = 512
+PARTS, PROGRESS = "parts", "progress"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What every task of a build must know."""
+
+    config: SketchConfig
+    keys: tuple[str, ...]
+    values: tuple[str, ...]
+    scratch: str
+
+
+@dataclass(frozen=True, slots=True)
+class LargeTable:
+    """A table of several chunks, with the columns' roles decided once for all of them."""
+
+    source: TableSource
+    layout: Layout
+    chunks: tuple[Chunk, ...]
+    roles: Roles
+
+    @property
+    def pairs(self) -> list[ColumnPair]:
+        """The ⟨key, number⟩ pairs to sketch."""
+        return [
+            ColumnPair(self.source.name, key.name, number, granularity)
+            for key in self.roles.keys
+            for granularity in key.granularities
+            for number in self.roles.numbers
+            if number not in key.columns
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The tasks of a build, in the order in which their tables stand in the index."""
+
+    groups: tuple[tuple[TableSource, ...], ...]
+    large: tuple[LargeTable, ...]
+    settled: tuple[TableRecord, ...]  # tables that need no task: unreadable, or without a pair to sketch
+
+    @property
+    def segments(self) -> list[str]:
+        """The names of the segments that the tasks will write."""
+        groups = [group_name(number) for number in range(len(self.groups))]
+        return groups + [table_name(number) for number in range(len(self.large))]
+
+
+def group_name(number: int) -> str:
+    """Name the segment of a group of tables."""
+    return f"group-{number:06}"
+
+
+def table_name(number: int) -> str:
+    """Name the segment of a large table."""
+    return f"table-{number:06}"
+
+
+def plan(tables: Sequence[TableSource], settings: Settings) -> Plan:
+    """Cut a collection into tasks by size alone: the same collection gives the same index anywhere."""
+    groups: list[list[TableSource]] = []
+    large: list[LargeTable] = []
+    settled: list[TableRecord] = []
+    total = sum(table.size for table in tables)
+    room = max(min(total // EVEN_GROUPS, GROUP_BYTES), SMALLEST_GROUP_BYTES, total // MOST_GROUPS)
+    filled = room
+    for table in tables:
+        try:
+            cut = _cut(table, settings)
+        except BAD_TABLE as problem:
+            settled.append(record_of(table, problem=reason_of(problem)))
+            continue
+        if cut:
+            if cut.pairs:
+                large.append(cut)
+            else:
+                settled.append(record_of(table, columns=notes_of(cut.roles, Tallies())))
+            continue
+        if filled + table.size > room:
+            groups.append([])
+            filled = 0
+        groups[-1].append(table)
+        filled += table.size
+    return Plan(tuple(map(tuple, groups)), tuple(large), tuple(settled))
+
+
+def decided_table(
+    table: TableSource,
+    layout: Layout,
+    sample: pl.DataFrame,
+    settings: Settings,
+    chunks: tuple[Chunk, ...] = (),
+) -> LargeTable:
+    """Decide from some of its rows how all tasks read a table."""
+    roles, _ = roles_of(sample, table.name, settings.config, settings.keys, settings.values, whole=False)
+    # Without the rows themselves, which need not travel.
+    slim = tuple(replace(profile, values=None, key=None) for profile in roles.profiles)
+    return LargeTable(table, layout, chunks, replace(roles, profiles=slim))
+
+
+def _cut(table: TableSource, settings: Settings) -> LargeTable | None:
+    smallest = PARQUET_CHUNK_BYTES if table.format in PARQUET_FORMATS else CHUNK_BYTES
+    chunk_bytes = max(smallest, -(-table.size // MOST_CHUNKS))
+    if table.size <= chunk_bytes:
+        return None
+    layout = layout_of(table)
+    chunks = plan_chunks(table, layout, chunk_bytes)
+    if len(chunks) == 1:
+        return None
+    large = decided_table(table, layout, sample_rows(table, layout, chunks), settings, tuple(chunks))
+    fewer = MOST_PARTIALS // max(1, len(large.pairs))
+    if len(chunks) <= max(fewer, 2):
+        return large
+    return replace(large, chunks=tuple(plan_chunks(table, layout, -(-table.size // max(fewer, 2)))))

@@ -1,0 +1,61 @@
+"""Tables, views and queries that Spark reads, sketched by the same kernel, partition by partition.
+
+Whether one has changed can't be told, so each build reads it again.
+"""
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pyarrow as pa
+
+from covary.columnar import from_arrow, gathered, plain_names
+from covary.csvsplit import BLOCK_BYTES
+from covary.errors import UnreadableTable
+from covary.sparksources import PREFIX
+from covary.tables import SAMPLE_ROWS, Layout
+from covary.tablesource import TableSource
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+PART = "covary_part"  # beside the rows, the number of the partition that they are of
+ROWS_PER_BATCH = ("spark.sql.execution.arrow.maxRecordsPerBatch", "100000")
+
+
+def rows_of(source: TableSource, spark: "SparkSession") -> "DataFrame":
+    """The rows of a table, a view or a query."""
+    named = source.path.removeprefix(PREFIX).strip()
+    return spark.sql(named) if len(named.split()) > 1 else spark.table(named)
+
+
+def sample_of(source: TableSource, spark: "SparkSession") -> tuple[Layout, pl.DataFrame]:
+    """Some rows, to decide the columns' roles, and the columns that can serve."""
+    some = rows_of(source, spark).limit(SAMPLE_ROWS).toArrow()
+    layout = Layout(plain_names(some.schema))
+    if not layout.columns:
+        raise UnreadableTable(source.path, "it has no columns that can be a key or a number")
+    if not some.num_rows:
+        raise UnreadableTable(source.path, "it has no rows")
+    sample = pl.from_arrow(some)
+    assert isinstance(sample, pl.DataFrame)
+    return layout, sample[list(layout.columns)]
+
+
+def numbered_rows(source: TableSource, columns: tuple[str, ...], spark: "SparkSession") -> "DataFrame":
+    """Some columns of all rows, each with the number of its partition."""
+    wanted = [f"`{column.replace('`', '``')}`" for column in columns]
+    return rows_of(source, spark).selectExpr(*wanted, f"spark_partition_id() AS {PART}")
+
+
+def partition_frames(
+    batches: Iterator[pa.RecordBatch], columns: tuple[str, ...]
+) -> tuple[int, Iterator[pl.DataFrame]]:
+    """The number of a partition, and its rows in frames of bounded size."""
+    first = next((batch for batch in batches if batch.num_rows), None)
+    if first is None:
+        return 0, iter(())
+    number = first.column(PART)[0].as_py()
+    frames = (from_arrow(batch, list(columns)) for batch in chain([first], batches))
+    return number, gathered(frames, BLOCK_BYTES)

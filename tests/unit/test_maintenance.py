@@ -1,0 +1,171 @@
+import numpy as np
+import polars as pl
+import pytest
+
+import covary
+import covary.maintenance
+from covary.errors import CovaryError, NotAnIndex, TableError
+from covary.history import read_history
+from covary.maintenance import compact_index, remove_tables
+
+pytestmark = pytest.mark.usefixtures("without_spark")
+
+
+def write(file, seed):
+    file.parent.mkdir(parents=True, exist_ok=True)
+    rng = np.random.default_rng(seed)
+    keys = [f"place {n}" for n in range(60)]
+    pl.DataFrame({"place": keys, "x": rng.normal(size=60)}).write_csv(file)
+    return file
+
+
+@pytest.fixture
+def tables(tmp_path):
+    for number in range(4):
+        write(tmp_path / "tables" / f"t{number}.csv", number)
+    return tmp_path / "tables"
+
+
+@pytest.fixture
+def index(tables, tmp_path):
+    covary.build_index(tables, tmp_path / "index", size=32)
+    return tmp_path / "index"
+
+
+def names(index):
+    return covary.open_index(index).tables["name"].to_list()
+
+
+def last(index):
+    change = read_history(index)[-1]
+    return change.command, change.added, change.changed, change.removed, change.kept
+
+
+def test_only_what_changed_is_read(index, tables):
+    write(tables / "t9.csv", 9)
+    write(tables / "t1.csv", 11)
+    (tables / "t3.csv").unlink()
+    covary.build_index(None, index)
+    assert last(index) == ("index", 1, 1, 1, 2)
+    assert sorted(names(index)) == ["t0", "t1", "t2", "t9"]
+    assert len(covary.open_index(index).segments) == 2
+
+
+def test_nothing_is_committed_when_nothing_changed(index, tables):
+    before = (index / "manifest.json").read_bytes()
+    covary.build_index(None, index)
+    covary.build_index(tables, index)
+    assert (index / "manifest.json").read_bytes() == before
+    assert len(read_history(index)) == 1
+
+
+def test_what_is_gone_is_kept_on_request(index, tables):
+    (tables / "t3.csv").unlink()
+    covary.build_index(None, index, keep_missing=True)
+    assert len(names(index)) == 4
+    covary.build_index(None, index)
+    assert len(names(index)) == 3
+
+
+def test_a_source_that_can_not_be_looked_into_keeps_its_tables_and_is_named(index, tables, tmp_path):
+    other = write(tmp_path / "other" / "o.csv", 5)
+    covary.build_index(other.parent, index)
+    (tmp_path / "other").rename(tmp_path / "unmounted")
+    write(tables / "t4.csv", 4)
+    for _ in range(2):  # told once, not once more each time
+        opened = covary.build_index(None, index)
+        problems = opened.tables.filter(pl.col("problem").is_not_null()).select("path", "problem").rows()
+        assert problems == [(str(tmp_path / "other"), "no such file or folder")]
+        assert sorted(opened.tables.filter(pl.col("problem").is_null())["name"]) == [
+            "o", "t0", "t1", "t2", "t3", "t4",
+        ]  # fmt: skip
+    (tmp_path / "unmounted").rename(tmp_path / "other")
+    opened = covary.build_index(None, index)
+    assert opened.tables["problem"].null_count() == opened.tables.height == 6
+
+
+def test_a_file_that_was_named_and_deleted_is_gone(tables, tmp_path):
+    files = sorted(tables.iterdir())
+    covary.build_index(files, tmp_path / "index", size=32)
+    files[0].unlink()
+    covary.build_index(files[1:], tmp_path / "index")
+    assert names(tmp_path / "index") == ["t1", "t2", "t3"]
+
+
+def test_a_touched_file_is_read_again_unless_its_content_is_asked(index, tables):
+    covary.build_index(None, index, checksum=True)
+    (tables / "t0.csv").touch()
+    covary.build_index(None, index, checksum=True)
+    assert last(index) == ("index", 0, 4, 0, 0)  # the checksums were not known before
+    (tables / "t0.csv").write_text((tables / "t0.csv").read_text().replace("place 1,", "place x,"))
+    covary.build_index(None, index, checksum=True)
+    assert last(index) == ("index", 0, 1, 0, 3)
+
+
+def test_settings_of_an_index_can_not_be_changed(index, tables):
+    covary.build_index(None, index, size=32, aggregates="mean", hash="xxhash64", key_text="canonical")
+    others = {"size": 64, "aggregates": ["max"], "hash": "murmur3", "keys": ["place"], "values": ["x"]}
+    for setting in others.items():
+        with pytest.raises(CovaryError, match="start over with --fresh"):
+            covary.build_index(None, index, **dict([setting]))
+    assert covary.build_index(tables, index, size=64, fresh=True).config.size == 64
+
+
+def test_tables_are_removed_by_name_glob_and_source(index, tables, tmp_path):
+    covary.build_index(write(tmp_path / "other" / "o.csv", 5).parent, index)
+    remove_tables(index, ["t0"])
+    remove_tables(index, ["*2", str(tmp_path / "other")])
+    assert names(index) == ["t1", "t3"]
+    assert last(index)[3] == 2
+    covary.build_index(None, index)
+    assert names(index) == ["t1", "t3"]
+    covary.build_index(tables / "t0.csv", index)  # named again
+    assert sorted(names(index)) == ["t0", "t1", "t3"]
+    with pytest.raises(TableError, match="no table and no source 'zzz'"):
+        remove_tables(index, ["t1", "zzz"])
+    assert sorted(names(index)) == ["t0", "t1", "t3"]
+
+
+def test_an_index_may_become_empty_and_be_filled_again(index, tables):
+    remove_tables(index, ["*"])
+    opened = covary.open_index(index)
+    assert (opened.tables.height, opened.sketch_count) == (0, 0)
+    query = pl.DataFrame({"place": [f"place {n}" for n in range(60)], "q": np.arange(60.0)})
+    assert len(opened.query(query, "place", "q")) == 0
+    covary.build_index(tables / "t2.csv", index)
+    assert names(index) == ["t2"]
+
+
+def test_segments_do_not_become_too_many(index, tables, monkeypatch):
+    monkeypatch.setattr(covary.maintenance, "MOST_SEGMENTS", 4)
+    for number in range(10, 22):
+        write(tables / f"t{number}.csv", number)
+        assert len(covary.build_index(None, index).segments) <= 4
+    assert len(names(index)) == 16
+
+
+def test_a_segment_that_is_mostly_dead_is_written_anew(index, tables):
+    remove_tables(index, ["t0"])
+    assert covary.open_index(index).manifest.segments[0].removed == (0,)
+    remove_tables(index, ["t1", "t2"])
+    assert covary.open_index(index).manifest.segments[0].removed == ()
+    assert names(index) == ["t3"]
+
+
+def test_what_is_no_index_can_not_be_changed(tmp_path):
+    for change in (lambda: compact_index(tmp_path / "no"), lambda: remove_tables(tmp_path / "no", ["a"])):
+        with pytest.raises(NotAnIndex):
+            change()
+    assert not (tmp_path / "no").exists()
+
+
+def test_a_reader_keeps_its_snapshot_through_removal_and_compaction(index, tables):
+    opened = covary.open_index(index)
+    query = pl.DataFrame({"place": [f"place {n}" for n in range(60)], "q": np.arange(60.0)})
+    remove_tables(index, ["t0", "t1", "t2"])
+    write(tables / "t7.csv", 7)
+    covary.build_index(None, index)
+    compact_index(index)
+    # Asked for the first time only now: nothing of the old files is left on disk.
+    assert {hit.table for hit in opened.query(query, "place", "q")} == {"t0", "t1", "t2", "t3"}
+    assert opened.tables["name"].to_list() == ["t0", "t1", "t2", "t3"]
