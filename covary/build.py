@@ -138,7 +138,8 @@ def update_index(
         settings = asked.of(current, folder) if current else asked.of_a_new_index()
         held = _held_segments(settings, draft, check=refresh.repair)
         known = known_tables((segment, stored.removed) for stored, segment in held)
-        places = _places(named, settings, {table.path for table in known}, folder)
+        files = {table.path for table in known if table.problem is None}
+        places = _places(named, settings, files, folder)
         listing = _listing(places, named, settings, names_by_source(known), running)
         if refresh.checksum:
             listing = with_checksums(listing)
