@@ -193,6 +193,18 @@ def build_alone():
     return build
 
 
+@pytest.fixture(scope="session")
+def bytes_of():
+    """Read every file of an index but those that tell when it was made, and by which process."""
+
+    def read(index):
+        files = [path for path in sorted(Path(index).rglob("*")) if path.is_file()]
+        kept = [path for path in files if path.name not in {"history.jsonl", "lock"}]
+        return {str(path.relative_to(index)): path.read_bytes() for path in kept}
+
+    return read
+
+
 @pytest.fixture(scope="module")
 def without_spark():
     """Run the tasks of a build in this process."""

@@ -62,11 +62,6 @@ def answers(port):
     return False
 
 
-def bytes_below(folder):
-    files = sorted(path for path in Path(folder).rglob("*") if path.is_file())
-    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
-
-
 class Machines:
     """Processes that stand for machines: each is killed with all that it started."""
 
@@ -233,13 +228,13 @@ def write_table(path, rows):
 
 
 @pytest.fixture(scope="module")
-def expected(tables, tmp_path_factory, build_alone):
+def expected(bytes_of, tables, tmp_path_factory, build_alone):
     """The index that one process makes of the tables."""
     folder = tmp_path_factory.mktemp("expected") / "index"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("covary.plans.CHUNK_BYTES", CHUNK_BYTES)
         build_alone(tables, folder, size=64)
-    return bytes_below(folder)
+    return bytes_of(folder)
 
 
 BUILDS = """
@@ -338,10 +333,10 @@ BOTH = pytest.mark.parametrize("built", ["on_the_cluster", "through_connect"])
 
 
 def test_a_build_waits_for_workers_and_outlives_one_killed_while_it_reads(
-    bereft, many_tables, tmp_path, build_alone
+    bytes_of, bereft, many_tables, tmp_path, build_alone
 ):
     build_alone(many_tables, tmp_path / "alone", size=64)
-    assert bytes_below(bereft) == bytes_below(tmp_path / "alone")
+    assert bytes_of(bereft) == bytes_of(tmp_path / "alone")
 
 
 @BOTH
@@ -357,23 +352,23 @@ def test_polars_has_one_thread_in_a_worker(built, request):
 
 
 @BOTH
-def test_a_build_gives_the_bytes_of_one_process(built, expected, request):
+def test_a_build_gives_the_bytes_of_one_process(bytes_of, built, expected, request):
     told, (shared, _) = request.getfixturevalue(built)
-    assert bytes_below(shared) == expected
+    assert bytes_of(shared) == expected
     assert told["done"][0] == 5
 
 
 @BOTH
-def test_workers_need_not_see_the_folder_of_the_index(built, expected, machines, request):
+def test_workers_need_not_see_the_folder_of_the_index(bytes_of, built, expected, machines, request):
     if machines.why_not_hidden:
         pytest.skip(f"can't hide a folder from a process: {machines.why_not_hidden}")
     told, (_, hidden) = request.getfixturevalue(built)
-    assert bytes_below(hidden) == expected
+    assert bytes_of(hidden) == expected
     assert told["done"][1] == 0  # nobody but this process saw the folder, so nobody noted there what was done
 
 
 def test_a_connect_server_that_dies_leaves_the_index_and_one_line(
-    machines, connect_server, lake, many_tables, tmp_path, build_alone
+    bytes_of, machines, connect_server, lake, many_tables, tmp_path, build_alone
 ):
     server, address = connect_server
     index = tmp_path / "index"
@@ -381,7 +376,7 @@ def test_a_connect_server_that_dies_leaves_the_index_and_one_line(
     first = machines.covary("before", "index", lake.folder, *arguments)
     assert first.wait(PATIENCE) == 0, machines.log("before")
     build_alone(lake.folder, tmp_path / "alone", size=64)
-    assert bytes_below(index) == bytes_below(tmp_path / "alone")
+    assert bytes_of(index) == bytes_of(tmp_path / "alone")
     second = machines.covary("orphan", "index", many_tables, *arguments)
     wait_until(lambda: list(index.glob(".building-*/parts/group-*")), "a first part of the index")
     machines.kill(server)
@@ -389,4 +384,4 @@ def test_a_connect_server_that_dies_leaves_the_index_and_one_line(
     *before, last = machines.log("orphan").splitlines()
     assert last.startswith(f"covary: Spark at {address} failed: it does not answer any more (")
     assert all("tables" in line for line in before), before
-    assert bytes_below(index) == bytes_below(tmp_path / "alone")
+    assert bytes_of(index) == bytes_of(tmp_path / "alone")

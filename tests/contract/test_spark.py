@@ -23,13 +23,6 @@ SIZE = 64
 ROOT = Path(covary.__file__).parents[1]
 
 
-def bytes_below(folder):
-    """Every file of an index but those that tell when it was made, and by which process."""
-    files = sorted(path for path in Path(folder).rglob("*") if path.name not in {"history.jsonl", "lock"})
-    files = [path for path in files if path.is_file()]
-    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
-
-
 def rows_of_a_large_table():
     rng = np.random.default_rng(7)
     count = 3000
@@ -63,14 +56,14 @@ def small_chunks(monkeypatch):
     monkeypatch.setattr(plans, "PARQUET_CHUNK_BYTES", 4 << 10)
 
 
-def test_many_small_tables_give_the_same_bytes_as_one_process(spark, lake, tmp_path, build_alone):
+def test_many_small_tables_give_the_same_bytes_as_one_process(bytes_of, spark, lake, tmp_path, build_alone):
     covary.build_index(lake.folder, tmp_path / "spark", spark, size=SIZE, aggregates=("mean", "max"))
     build_alone([lake.folder], tmp_path / "alone", aggregates=("mean", "max"))
-    assert bytes_below(tmp_path / "spark") == bytes_below(tmp_path / "alone")
+    assert bytes_of(tmp_path / "spark") == bytes_of(tmp_path / "alone")
 
 
 def test_tables_in_chunks_give_the_same_bytes_as_one_process(
-    spark, large, small_chunks, tmp_path, build_alone
+    bytes_of, spark, large, small_chunks, tmp_path, build_alone
 ):
     config = SketchConfig(SIZE)
     todo = plans.plan(find_tables([large])[0], plans.Settings(config, (), (), str(tmp_path)))
@@ -79,7 +72,7 @@ def test_tables_in_chunks_give_the_same_bytes_as_one_process(
     aggregates = ("mean", "sum", "first", "last", "min", "max", "count")
     covary.build_index(large, tmp_path / "spark", spark, size=SIZE, aggregates=aggregates)
     build_alone([large], tmp_path / "alone", aggregates=aggregates)
-    assert bytes_below(tmp_path / "spark") == bytes_below(tmp_path / "alone")
+    assert bytes_of(tmp_path / "spark") == bytes_of(tmp_path / "alone")
 
 
 @pytest.mark.parametrize("aggregate", ["mean", "last"])
@@ -108,7 +101,7 @@ spark.stop()
 """
 
 
-def test_spark_connect_gives_the_same_bytes(lake, large, small_chunks, tmp_path, build_alone):
+def test_spark_connect_gives_the_same_bytes(bytes_of, lake, large, small_chunks, tmp_path, build_alone):
     paths = [*map(str, (lake.folder, large)), str(tmp_path / "connect")]
     # A session of its own: classic and Connect sessions don't live in one process.
     python_path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
@@ -121,7 +114,7 @@ def test_spark_connect_gives_the_same_bytes(lake, large, small_chunks, tmp_path,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     build_alone([lake.folder, large], tmp_path / "alone")
-    assert bytes_below(tmp_path / "connect") == bytes_below(tmp_path / "alone")
+    assert bytes_of(tmp_path / "connect") == bytes_of(tmp_path / "alone")
 
 
 def test_xxhash64_is_spark_sqls(spark):
@@ -184,11 +177,13 @@ def test_a_build_that_died_before_its_manifest_does_not_block_the_next(spark, la
 
 
 @pytest.mark.parametrize("in_chunks", [False, True], ids=["whole", "in chunks"])
-def test_a_full_disk_leaves_the_previous_index_as_it_was(spark, lake, large, mounted, monkeypatch, in_chunks):
+def test_a_full_disk_leaves_the_previous_index_as_it_was(
+    bytes_of, spark, lake, large, mounted, monkeypatch, in_chunks
+):
     disk = mounted("size=768k")
     index = disk / "index"
     covary.build_index(lake.folder / "strong.csv", index, spark, size=16)
-    before = bytes_below(index)
+    before = bytes_of(index)
     left = os.statvfs(disk)
     (disk / "ballast").write_bytes(b"\0" * (left.f_bavail * left.f_frsize - (40 << 10)))
     if in_chunks:
@@ -198,7 +193,7 @@ def test_a_full_disk_leaves_the_previous_index_as_it_was(spark, lake, large, mou
         covary.build_index(
             [lake.folder, large], index, spark, size=1024, aggregates=("mean", "sum", "min"), fresh=True
         )
-    assert bytes_below(index) == before
+    assert bytes_of(index) == before
     assert sorted(path.name for path in index.iterdir()) == [
         "history.jsonl",
         "lock",

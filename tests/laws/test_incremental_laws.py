@@ -52,13 +52,6 @@ class Collection:
         os.utime(file, ns=(self.clock, self.clock))
 
 
-def bytes_of(index):
-    """Every byte of an index but those that tell when it was made, and by whom."""
-    files = [path for path in sorted(Path(index).rglob("*")) if path.is_file()]
-    kept = [file for file in files if file.name not in {"history.jsonl", "lock"}]
-    return {str(file.relative_to(index)): file.read_bytes() for file in kept}
-
-
 def answer(index):
     query = pl.DataFrame({"place": [f"place {n}" for n in range(100)], "q": np.arange(100.0)})
     hits = covary.open_index(index).query(query, "place", "q", top=50)
@@ -70,7 +63,7 @@ def answer(index):
 @pytest.mark.usefixtures("without_spark")
 @settings(max_examples=40)
 @given(steps=STEPS, compact_at=st.integers(0, 5))
-def test_following_a_collection_equals_building_it_anew(steps, compact_at):
+def test_following_a_collection_equals_building_it_anew(bytes_of, steps, compact_at):
     with TemporaryDirectory() as scratch:
         collection, index = Collection(f"{scratch}/tables"), f"{scratch}/index"
         covary.build_index(collection.folder, index, size=16)
@@ -91,7 +84,7 @@ def test_following_a_collection_equals_building_it_anew(steps, compact_at):
 @pytest.mark.usefixtures("without_spark")
 @settings(max_examples=15)
 @given(first=st.sampled_from(NAMES), others=st.sets(st.sampled_from(NAMES), min_size=1))
-def test_sources_may_come_one_by_one_in_any_order(first, others):
+def test_sources_may_come_one_by_one_in_any_order(bytes_of, first, others):
     with TemporaryDirectory() as scratch:
         folder = Path(scratch, "tables")
         collection = Collection(folder)
@@ -109,7 +102,7 @@ def test_sources_may_come_one_by_one_in_any_order(first, others):
 @pytest.mark.usefixtures("without_spark")
 @settings(max_examples=15)
 @given(gone=st.sets(st.sampled_from(NAMES), min_size=1), many=st.booleans())
-def test_removing_by_hand_leaves_what_a_smaller_collection_gives(gone, many):
+def test_removing_by_hand_leaves_what_a_smaller_collection_gives(bytes_of, gone, many):
     with TemporaryDirectory() as scratch:
         collection, index = Collection(f"{scratch}/tables"), f"{scratch}/index"
         for number, name in enumerate(NAMES):
