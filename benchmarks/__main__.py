@@ -34,12 +34,20 @@ def main() -> None:
     )
     parser.add_argument("--write", action="store_true", help="put the table into docs/benchmarks.md")
     parser.add_argument("--peers", action="store_true", help="against DuckDB, Polars, tantivy, LSH Ensemble")
-    parser.add_argument("--scratch", type=Path, default=Path("results", "peers"), help="where --peers works")
+    parser.add_argument("--scale", action="store_true", help="indexes of up to 1,000,000 column pairs")
+    parser.add_argument(
+        "--scratch", type=Path, default=Path("results", "bench"), help="where --peers and --scale work"
+    )
     chosen = parser.parse_args()
     if chosen.peers:
         from benchmarks.against import compare
 
         compare(chosen.scratch, PAGE if chosen.write else None)
+        return
+    if chosen.scale:
+        from benchmarks.atscale import measure
+
+        measure(chosen.scratch, PAGE if chosen.write else None)
         return
     results: list[Result] = []
     for name in chosen.names or SUITES:
