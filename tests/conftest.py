@@ -194,6 +194,14 @@ def build_alone():
 
 
 @pytest.fixture(scope="session")
+def in_memory():
+    """Make a folder in memory, where there is such: what counts is what is written, not that it is kept."""
+    shared = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=shared if os.access(shared, os.W_OK) else None) as folder:
+        yield Path(folder)
+
+
+@pytest.fixture(scope="session")
 def bytes_of():
     """Read every file of an index but those that tell when it was made, and by which process."""
 

@@ -63,8 +63,8 @@ def answer(index):
 @pytest.mark.usefixtures("without_spark")
 @settings(max_examples=40)
 @given(steps=STEPS, compact_at=st.integers(0, 5))
-def test_following_a_collection_equals_building_it_anew(bytes_of, steps, compact_at):
-    with TemporaryDirectory() as scratch:
+def test_following_a_collection_equals_building_it_anew(bytes_of, in_memory, steps, compact_at):
+    with TemporaryDirectory(dir=in_memory) as scratch:
         collection, index = Collection(f"{scratch}/tables"), f"{scratch}/index"
         covary.build_index(collection.folder, index, size=16)
         for number, changes in enumerate(steps):
@@ -84,8 +84,8 @@ def test_following_a_collection_equals_building_it_anew(bytes_of, steps, compact
 @pytest.mark.usefixtures("without_spark")
 @settings(max_examples=15)
 @given(first=st.sampled_from(NAMES), others=st.sets(st.sampled_from(NAMES), min_size=1))
-def test_sources_may_come_one_by_one_in_any_order(bytes_of, first, others):
-    with TemporaryDirectory() as scratch:
+def test_sources_may_come_one_by_one_in_any_order(bytes_of, in_memory, first, others):
+    with TemporaryDirectory(dir=in_memory) as scratch:
         folder = Path(scratch, "tables")
         collection = Collection(folder)
         for number, name in enumerate(NAMES):
@@ -102,8 +102,8 @@ def test_sources_may_come_one_by_one_in_any_order(bytes_of, first, others):
 @pytest.mark.usefixtures("without_spark")
 @settings(max_examples=15)
 @given(gone=st.sets(st.sampled_from(NAMES), min_size=1), many=st.booleans())
-def test_removing_by_hand_leaves_what_a_smaller_collection_gives(bytes_of, gone, many):
-    with TemporaryDirectory() as scratch:
+def test_removing_by_hand_leaves_what_a_smaller_collection_gives(bytes_of, in_memory, gone, many):
+    with TemporaryDirectory(dir=in_memory) as scratch:
         collection, index = Collection(f"{scratch}/tables"), f"{scratch}/index"
         for number, name in enumerate(NAMES):
             collection.apply("write", name, number)
