@@ -2,8 +2,8 @@
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence, Set
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import polars as pl
 
 from covary.buildsettings import AskedSettings
-from covary.changes import Changes, compare, known_tables, names_by_source
+from covary.changes import Changes, KnownTable, compare, known_tables, names_to_keep, same_as_before
 from covary.commits import Draft, building, commit
 from covary.errors import CannotWrite, CovaryError, DamagedIndex, NoSuchColumn, NoTables
 from covary.filesystems import is_url
@@ -35,7 +35,7 @@ from covary.sources import Listing, find_tables, source_name, with_checksums
 from covary.sparksession import session
 from covary.sparksources import FORMAT
 from covary.store import Manifest, read_manifest, segment_folder
-from covary.tablesource import shown, table_place
+from covary.tablesource import table_place
 from covary.watching import OnProgress, watching
 
 if TYPE_CHECKING:
@@ -138,38 +138,61 @@ def update_index(
         settings = asked.of(current, folder) if current else asked.of_a_new_index()
         held = _held_segments(settings, draft, check=refresh.repair)
         known = known_tables((segment, stored.removed) for stored, segment in held)
-        files = {table.path for table in known if table.problem is None}
-        places = _places(named, settings, files, folder)
-        listing = _listing(places, named, settings, names_by_source(known), running)
+        places = _places(named, settings, folder)
+        away = _removed_by_hand(named, settings)
+        keep = names_to_keep(known, keep_missing=refresh.keep_missing)
+        there = _there(places, settings, known)
+        with _looking_for_tables():
+            listing = find_tables(there, settings.sources, keep, running)
+        listing = _without(away, listing, places)
         if refresh.checksum:
             listing = with_checksums(listing)
         changes = compare(listing, known, keep_missing=refresh.keep_missing)
         tasks = Settings(settings.config, settings.keys, settings.values, str(draft.folder))
         new = _read(changes, tasks, running, on_progress)
+        if same_as_before(changes, new, known):
+            new, changes = [], replace(changes, dead={})
         if current is None:
             _refuse_emptiness(new, tasks)
         segments = without_tables([stored for stored, _ in held], changes.dead)
         if new:
             segments += written(merged(map(all_of, new), settings.config.scheme), draft)
-        segments = in_few_segments(segments, draft, settings.config.scheme)
-        manifest = replace(settings, segments=segments, sources=tuple(places))
+        if held:
+            segments = in_few_segments(segments, draft, settings.config.scheme)
+        manifest = replace(settings, segments=segments, sources=tuple(places), excluded=tuple(sorted(away)))
         change = _change(changes, new, manifest, started)
         if manifest.to_json() != draft.before or len(held) < len(settings.segments):
             commit(draft, manifest, change)
     return Update(Index.open(folder, check=False), change)
 
 
-def _places(named: Sequence[Source], settings: Manifest, files: Set[str], folder: Path) -> dict[str, str]:
+def _places(named: Sequence[Source], settings: Manifest, folder: Path) -> dict[str, str]:
     """Return every source of an index by the name it is remembered by, as it was given now or before."""
     given = {source_name(os.fspath(source)): os.fspath(source) for source in named}
-    before = {source: source for source in settings.sources if not (source in files and _is_gone(source))}
-    if not (given or before):
+    if not (given or settings.sources):
         raise CovaryError(f"name what to index: covary index SOURCE... --into {folder}")
-    return dict(sorted({**before, **given}.items()))
+    return dict(sorted(({source: source for source in settings.sources} | given).items()))
+
+
+def _there(places: Mapping[str, str], settings: Manifest, known: Sequence[KnownTable]) -> list[str]:
+    """Leave out files named before that are gone though their folder is not: nobody unmounted them."""
+    folders = {table.source for table in known if table.problem is None and table.path != table.source}
+    gone = {source for source in settings.sources if source not in folders and _is_gone(source)}
+    return [source for name, source in places.items() if name not in gone]
+
+
+@contextmanager
+def _looking_for_tables() -> Iterator[None]:
+    """Tell a failure of a source's disk from one of the index's."""
+    try:
+        yield
+    except OSError as problem:
+        raise CovaryError(
+            f"can't look for tables: {problem.strerror or problem}; no index was changed"
+        ) from problem
 
 
 def _is_gone(source: str) -> bool:
-    """Whether a file that was named is no longer there, though its folder is: nobody unmounted it."""
     return not (is_url(source) or os.path.lexists(source)) and os.path.isdir(os.path.dirname(source))
 
 
@@ -179,25 +202,24 @@ def _held_segments(settings: Manifest, draft: Draft, *, check: bool) -> list[tup
     for stored in settings.segments:
         with suppress(DamagedIndex):
             require_sound(draft.index, stored, read=check)
-            held.append((stored, open_segment(segment_folder(draft.index, stored))))
+            segment = open_segment(segment_folder(draft.index, stored))
+            _ = segment.places  # which shows whether they can be read
+            held.append((stored, segment))
     return held
 
 
-def _listing(
-    places: Mapping[str, str],
-    named: Sequence[Source],
-    settings: Manifest,
-    held: Mapping[str, set[str]],
-    running: "Session",
-) -> Listing:
-    """Find the tables of all sources, without those that were removed by hand and not named again."""
-    listing = find_tables(list(places.values()), held, running)
+def _removed_by_hand(named: Sequence[Source], settings: Manifest) -> set[str]:
+    """Return the tables that were removed by hand and are not named again now."""
     lifted = {source_name(os.fspath(source)) for source in named}
-    away = {each for each in settings.excluded if each not in lifted and each.partition("#")[0] not in lifted}
+    return {each for each in settings.excluded if not {each, each.partition("#")[0]} & lifted}
+
+
+def _without(away: Set[str], listing: Listing, places: Mapping[str, str]) -> Listing:
+    """Leave out tables that were removed by hand; at least one table must be left."""
     tables = [table for table in listing.tables if table_place(*table.identity) not in away]
     if not tables:
         reasons = "".join(f"; {each.path}: {each.reason}" for each in listing.skipped[:3])
-        raise NoTables(f"no tables in {', '.join(map(shown, map(str, named or places)))}{reasons}")
+        raise NoTables(f"no tables in {', '.join(places)}{reasons}; no index was changed")
     return listing._replace(tables=tables)
 
 

@@ -1,6 +1,6 @@
 """What changed in a collection since it was indexed: tables to read, to forget and to leave alone."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from covary.records import TableRecord
@@ -9,6 +9,7 @@ from covary.sources import Listing
 from covary.tablesource import TableSource, shown
 
 Identity = tuple[str, str | None]  # a path, and which table in it
+NamesToKeep = Callable[[Listing], list[str]]
 KNOWN = ("name", "path", "member", "version", "checksum", "problem", "source")
 
 
@@ -52,35 +53,39 @@ class Changes:
     removed: int
     kept: int
 
-    @property
-    def none(self) -> bool:
-        """Whether the index is up to date."""
-        return not (self.read or self.left_out or self.dead)
-
 
 def known_tables(segments: Iterable[tuple[Segment, Sequence[int]]]) -> list[KnownTable]:
     """List the tables that are left in some segments."""
-    return [
-        KnownTable(number, place, *row)
-        for number, (segment, removed) in enumerate(segments)
-        for place, row in enumerate(segment.read_tables(KNOWN).iter_rows())
-        if place not in set(removed)
-    ]
+    known = []
+    for number, (segment, removed) in enumerate(segments):
+        gone = set(removed)
+        rows = enumerate(segment.read_tables(KNOWN).iter_rows())
+        known += [KnownTable(number, place, *row) for place, row in rows if place not in gone]
+    return known
 
 
-def names_by_source(known: Iterable[KnownTable]) -> dict[str, set[str]]:
-    """Return the names of the tables that each source gave."""
-    found: dict[str, set[str]] = {}
-    for table in known:
-        found.setdefault(table.source, set()).add(table.name)
-    return found
+def names_to_keep(known: Sequence[KnownTable], *, keep_missing: bool) -> NamesToKeep:
+    """Give a function that names the tables which stay in the index though a listing does not hold them."""
+
+    def names(listing: Listing) -> list[str]:
+        present = {table.identity for table in listing.tables}
+        absent = [old for old in known if old.problem is None and old.identity not in present]
+        return [old.name for old in absent if keep_missing or _is_out_of_reach(old, listing)]
+
+    return names
+
+
+def _is_out_of_reach(old: KnownTable, listing: Listing) -> bool:
+    """Whether a table may still be there: its source, or its folder, could not be looked into."""
+    if any(old.source == each.path for each in listing.unlisted):
+        return True
+    return any(each.folder and old.path.startswith(f"{each.path}/") for each in listing.skipped)
 
 
 def compare(listing: Listing, known: Sequence[KnownTable], *, keep_missing: bool = False) -> Changes:
     """Hold what a collection is now against what an index knows of it."""
     present = {table.identity: table for table in listing.tables}
     left_out = {(skipped.path, skipped.reason): skipped for skipped in (*listing.skipped, *listing.unlisted)}
-    out_of_reach = {skipped.path for skipped in listing.unlisted}
     dead: dict[int, list[int]] = {}
     current: set[Identity] = set()
     changed = removed = 0
@@ -93,7 +98,7 @@ def compare(listing: Listing, known: Sequence[KnownTable], *, keep_missing: bool
             dead.setdefault(old.segment, []).append(old.place)
         elif old.problem and (old.path, old.problem) in left_out:
             del left_out[old.path, old.problem]
-        elif old.problem is None and (keep_missing or old.source in out_of_reach):
+        elif old.problem is None and (keep_missing or _is_out_of_reach(old, listing)):
             current.add(old.identity)
         else:
             removed += old.problem is None
@@ -112,8 +117,24 @@ def compare(listing: Listing, known: Sequence[KnownTable], *, keep_missing: bool
 
 
 def _is_unchanged(old: KnownTable, table: TableSource) -> bool:
-    if old.name != shown(table.name):  # another table came that would have had its name
+    # A name changes when another table comes that would have had it; what was not read is tried again.
+    if old.problem or (old.name, old.source) != (shown(table.name), table.source):
         return False
     if table.checksum is not None:
         return table.checksum == old.checksum
     return table.version == old.version != ""
+
+
+def same_as_before(changes: Changes, new: Sequence[Segment], known: Sequence[KnownTable]) -> bool:
+    """Whether all that was read were tables that could not be read before either, for the same reasons."""
+    facts = ("name", "path", "member", "problem", "version")
+    read = {row for segment in new for row in segment.read_tables(facts).iter_rows()}
+    tried = {
+        (old.name, *old.identity, old.problem, old.version): (old.segment, old.place)
+        for old in known
+        if old.problem
+    }
+    if not read or not read <= tried.keys():
+        return False
+    dead = {(segment, place) for segment, places in changes.dead.items() for place in places}
+    return dead <= {tried[row] for row in read}

@@ -20,6 +20,7 @@ from covary.sketches import Sketch
 
 # p-values are counted in bins a thousandth wide: by their exponent and the first ten bits after it.
 BIN_SHIFT = 42
+EXACTLY = 10**6  # terms of a sum that are added one by one
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +209,8 @@ def q_values(found: Found) -> dict[str, Floats]:
     tests = max(int(found.counts.sum()), 1)
     largest = ((found.bins + 1) << BIN_SHIFT).view(np.float64)
     q = np.minimum.accumulate((largest * tests / np.cumsum(found.counts))[::-1])[::-1]
-    however_dependent = np.log(tests) + np.euler_gamma + 0.5 / tests  # 1 + 1/2 + ... + 1/tests
+    few = np.arange(1, min(tests, EXACTLY) + 1)
+    however_dependent = (1 / few).sum() + np.log(tests / few.size)  # 1 + 1/2 + ... + 1/tests
     return {"bh": np.minimum(q, 1.0), "by": np.minimum(q * however_dependent, 1.0)}
 
 

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from covary.errors import CannotWrite, IndexBusy
+from covary.errors import CannotWrite, IndexBusy, StoreError
 from covary.history import HISTORY, Change, append_change
 from covary.segmentfiles import StoredSegment, stored_segment
-from covary.store import MANIFEST, SEGMENTS, Manifest, segment_folder
+from covary.store import MANIFEST, SEGMENTS, Manifest, read_manifest, segment_folder
 
 SCRATCH = ".building-"
 LOCK = "lock"
@@ -47,8 +47,9 @@ def building(index: Path) -> Iterator[Draft]:
         made_index = not index.exists()
         _refuse_other_folders(index)
         index.mkdir(parents=True, exist_ok=True)
-        with _only_writer(index):
-            sweep(index)
+        with _only_writer(index) as alone:
+            if alone:
+                _sweep(index)
             scratch.mkdir()
             try:
                 yield Draft(index, scratch, _manifest_text(index))
@@ -69,28 +70,45 @@ def building(index: Path) -> Iterator[Draft]:
 
 
 @contextmanager
-def _only_writer(index: Path) -> Iterator[None]:
-    """Hold the lock of an index, which is let go of when this process ends, however it ends."""
+def _only_writer(index: Path) -> Iterator[bool]:
+    """Hold the lock of an index, which is let go of when this process ends, however it ends.
+
+    Tells whether it is held: not every file system knows locks. There the manifest tells, at the end, of
+    another writer.
+    """
     with _open_lock(index) as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            lock.seek(0)
-            who = lock.read().strip() or "another process"
-            raise IndexBusy(
-                f"{index} is being written by {who}; try again when it is done, nothing was changed"
-            ) from None
+            raise _busy(index, lock) from None
         except OSError as problem:
-            if problem.errno not in NO_LOCKS_HERE:  # there the manifest tells, at the end, of another writer
+            if problem.errno not in NO_LOCKS_HERE:
                 raise
+            yield False
+            return
+        if not _is_at(lock, index / LOCK):  # removed, while we waited, by a first build that failed
+            raise _busy(index, lock)
         lock.truncate(0)
         lock.write(f"process {os.getpid()} on {socket.gethostname()}\n")
         lock.flush()
-        yield
+        yield True
 
 
 def _open_lock(index: Path) -> IO[str]:
     return (index / LOCK).open("a+", encoding="utf-8")
+
+
+def _busy(index: Path, lock: IO[str]) -> IndexBusy:
+    lock.seek(0)
+    who = lock.read().strip() or "another process"
+    return IndexBusy(f"{index} is being written by {who}; try again when it is done, nothing was changed")
+
+
+def _is_at(lock: IO[str], path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(lock.fileno()), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 def _manifest_text(index: Path) -> str | None:
@@ -100,15 +118,20 @@ def _manifest_text(index: Path) -> str | None:
         return None
 
 
-def sweep(index: Path) -> list[Path]:
-    """Remove what writers left that were killed before they could, and say what that was."""
-    text = _manifest_text(index)
-    left = [*index.glob(f"{SCRATCH}*")]
+def left_over(index: Path, manifest: Manifest) -> Iterator[Path]:
+    """Find what writers left that were killed before they could remove it."""
+    current = {segment.name for segment in manifest.segments}
+    yield from index.glob(f"{SCRATCH}*")
     if (index / SEGMENTS).is_dir():
-        left += [folder for folder in (index / SEGMENTS).iterdir() if f'"{folder.name}"' not in (text or "")]
-    for folder in left:
-        shutil.rmtree(folder, ignore_errors=True)
-    return left
+        yield from (folder for folder in (index / SEGMENTS).iterdir() if folder.name not in current)
+
+
+def _sweep(index: Path) -> None:
+    """Remove what killed writers left; nothing, if it can't be told what that is."""
+    with suppress(StoreError):
+        manifest = read_manifest(index) if (index / MANIFEST).exists() else None
+        for folder in left_over(index, manifest) if manifest else index.glob(f"{SCRATCH}*"):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _refuse_other_folders(index: Path) -> None:
@@ -150,7 +173,9 @@ def commit(draft: Draft, manifest: Manifest, change: Change | None = None) -> No
     append_change(index, change or Change.of("write", manifest), text)
     written.replace(index / MANIFEST)
     _to_disk(index)
-    sweep_segments(index, manifest)
+    for folder in left_over(index, manifest):
+        if folder != draft.folder:
+            shutil.rmtree(folder, ignore_errors=True)  # whoever has its files open keeps them
 
 
 def _put_in_place(draft: Draft, segment: StoredSegment) -> None:
@@ -160,19 +185,11 @@ def _put_in_place(draft: Draft, segment: StoredSegment) -> None:
     if place.exists():  # made again, with the same content unless that was damaged
         if stored_segment(place).files == segment.files:
             return
-        place.rename(draft.folder / "damaged")
+        place.rename(draft.folder / f"damaged-{segment.name}")
     for file in new.iterdir():
         _to_disk(file)
     _to_disk(new)
     new.rename(place)
-
-
-def sweep_segments(index: Path, manifest: Manifest) -> None:
-    """Remove the segments that a manifest does not name; whoever has them open keeps them."""
-    current = {segment.name for segment in manifest.segments}
-    for folder in (index / SEGMENTS).iterdir():
-        if folder.name not in current:
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _to_disk(path: Path) -> None:

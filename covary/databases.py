@@ -7,7 +7,7 @@ from urllib.parse import unquote
 
 import fsspec
 
-from covary.errors import UnreadableTable
+from covary.errors import NothingThere, UnreadableTable
 from covary.filesystems import is_url
 from covary.localfiles import absolute_path
 from covary.postgresql import postgresql_tables
@@ -69,7 +69,7 @@ def the_table(tables: Sequence[TableSource], wanted: str, place: str) -> TableSo
     found = names.get(_plain(wanted)) or names.get(f"public.{_plain(wanted)}")
     if found is None:
         there = f"there are: {some_of(tables)}" if tables else "it holds none"
-        raise UnreadableTable(shown(place), f"there is no table {wanted!r} in it; {there}")
+        raise NothingThere(shown(place), f"there is no table {wanted!r} in it; {there}")
     return found
 
 

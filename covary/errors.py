@@ -3,6 +3,7 @@
 CovaryError                 exit code 2
 ├── TableError
 │   ├── UnreadableTable     the file or frame can't be read
+│   │   └── NothingThere    where it would be can be looked into, and it is not there
 │   ├── NoTables            nothing to index was found
 │   ├── NoSuchColumn        with the nearest names
 │   └── UnusableColumn      empty, or of the wrong kind
@@ -21,6 +22,8 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import TypeVar
 
+from covary.masking import without_secrets
+
 T = TypeVar("T")
 
 
@@ -28,6 +31,9 @@ class CovaryError(Exception):
     """A mistake that the user can mend; its text says what, where, and what to do next."""
 
     exit_code = 2
+
+    def __init__(self, text: str = "") -> None:
+        super().__init__(without_secrets(text))
 
 
 def chosen(name: object, choices: Mapping[str, T], what: str) -> T:
@@ -45,9 +51,12 @@ class UnreadableTable(TableError):
     """A file or frame that can't be read as a table."""
 
     def __init__(self, path: str, reason: str) -> None:
-        super().__init__(f"can't read {path}: {reason}")
-        self.path = path
-        self.reason = reason
+        self.path, self.reason = without_secrets(path), without_secrets(reason)
+        super().__init__(f"can't read {self.path}: {self.reason}")
+
+
+class NothingThere(UnreadableTable):
+    """A source that can be looked into, and holds no table."""
 
 
 class NoTables(TableError):

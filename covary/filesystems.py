@@ -1,4 +1,4 @@
-"""Files by path or URL: their bytes, their size, and what tells that they changed; secrets stay out of sight.
+"""Files by path or URL: their bytes, their size, and what tells that they changed.
 
 A path is this machine's. A URL is fsspec's: s3://, gs://, abfs://, https://, hdfs://, sftp:// and many more,
 each by the package made for it, with credentials from where that package looks for them.
@@ -10,20 +10,13 @@ import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import IO, Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 import fsspec
 
 from covary.errors import MissingPart, UnreadableTable
 
 URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-_SECRET_NAMES = (
-    r"[\w.-]*(?:sig|signature|token|secret|passw(?:or)?d|pwd|credential|apikey|api_key|accesskey)[\w.-]*"
-)
-_SECRET_PARAMETER = re.compile(rf"(?i)([?&;])({_SECRET_NAMES})=[^&;#\s'\"]*")
-_PASSWORD = re.compile(r"(?<=://)([^/?#@\s:]*):[^/?#\s]*@")
-# With marks in it that should have been written as %2F and the like. A port is no password.
-_ODD_PASSWORD = re.compile(r"(?<=://)([^/?#@\s:\[]*):(?!\d+(?:[/?\s]|$))\S*@")
 PACKAGES = {
     "s3": "covary[s3]",
     "s3a": "covary[s3]",
@@ -62,20 +55,6 @@ def is_url(source: str) -> bool:
     return URL.match(source) is not None and not source.startswith("file://")
 
 
-def without_secrets(text: str) -> str:
-    """Return a URL, or a sentence that holds some, as it may be shown: no password, no signature."""
-    return _SECRET_PARAMETER.sub(r"\1\2=…", _ODD_PASSWORD.sub(r"\1@", _PASSWORD.sub(r"\1@", text)))
-
-
-def without_secrets_of(url: str, text: str) -> str:
-    """Return what somebody said about a URL as it may be shown: without the password that is in it."""
-    authority = url.partition("://")[2].rpartition("@")[0]
-    password = authority.partition(":")[2]
-    for secret in {password, unquote(password)} - {""}:
-        text = text.replace(secret, "…")
-    return without_secrets(text)
-
-
 def file_system(url: str) -> tuple[Any, str]:
     """Return the file system that a URL is of, and the path in it."""
     scheme = urlsplit(url).scheme
@@ -86,7 +65,7 @@ def file_system(url: str) -> tuple[Any, str]:
         advice = f"pip install '{package}'" if package else str(problem)
         raise MissingPart(f"reading {scheme}:// needs a package that is not installed: {advice}") from None
     except ValueError as problem:
-        raise UnreadableTable(without_secrets(url), str(problem)) from None
+        raise UnreadableTable(url, str(problem)) from None
 
 
 def open_bytes(path: str) -> IO[bytes]:

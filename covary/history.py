@@ -13,6 +13,7 @@ from typing import Any
 
 import xxhash
 
+from covary.errors import DamagedIndex
 from covary.store import MANIFEST, Manifest
 
 HISTORY = "history.jsonl"
@@ -52,12 +53,11 @@ class Change:
     def of(cls, command: str, manifest: Manifest, started: float | None = None, **counts: Any) -> "Change":
         """Tell of a commit that begins now, by the clock of `time.time`, or began then."""
         now = time.time()
-        weight = sum(file.size for segment in manifest.segments for file in segment.files.values())
         return cls(
             command,
             now,
             segments=len(manifest.segments),
-            bytes=weight,
+            bytes=manifest.bytes,
             seconds=now - (now if started is None else started),
             **counts,
         )
@@ -75,18 +75,25 @@ def append_change(index: Path, change: Change, manifest: str) -> None:
 
 def read_history(index: Path) -> list[Change]:
     """Return the commits of an index, oldest first."""
-    return [Change(**json.loads(line)) for line in _what_counts(index).splitlines()]
+    try:
+        return [Change(**json.loads(line)) for line in _what_counts(index).splitlines()]
+    except (ValueError, TypeError):
+        raise DamagedIndex(
+            f"{index / HISTORY} is damaged; remove it, the index itself does not need it"
+        ) from None
 
 
 def _what_counts(index: Path) -> bytes:
-    """Return the lines up to the one that tells of the present manifest."""
+    """Return the lines up to the one that tells of the present manifest; all, if none does."""
     try:
-        lines = (index / HISTORY).read_bytes().splitlines(keepends=True)
+        # The manifest first: a line for a newer one does no harm.
         present = f'"manifest": "{_checksum((index / MANIFEST).read_bytes())}"'.encode()
+        lines = (index / HISTORY).read_bytes().splitlines(keepends=True)
     except FileNotFoundError:
         return b""
-    last = max((place for place, line in enumerate(lines) if present in line), default=-1)
-    return b"".join(lines[: last + 1])
+    whole = [line for line in lines if line.endswith(b"\n")]
+    last = max((place for place, line in enumerate(whole) if present in line), default=len(whole) - 1)
+    return b"".join(whole[: last + 1])
 
 
 def _checksum(content: bytes) -> str:

@@ -221,6 +221,10 @@ class StoredSketches:
         try:
             return cls(folder, manifest, _open_segments(folder, manifest, check=False))
         except (DamagedIndex, FileNotFoundError):
+            if not folder.exists():
+                raise StoreError(
+                    f"{folder} is not there: Spark's workers must share its file system"
+                ) from None
             raise StoreError(f"{folder} was changed since this was asked; ask again") from None
 
     @property

@@ -1,13 +1,13 @@
 """Whether the files of an index are as they were written: at a glance when opened, every bit on request."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from covary.commits import SCRATCH
+from covary.commits import left_over
 from covary.errors import DamagedIndex, NotAnIndex
 from covary.segmentfiles import StoredFile, StoredSegment, checksum_of
-from covary.store import SEGMENTS, Manifest, read_manifest, segment_folder
+from covary.store import Manifest, read_manifest, segment_folder
 
 # As much as is read in no noticeable time; a larger index is checked by `covary check`.
 CHECKED_WHEN_OPENED = 64 << 20
@@ -40,7 +40,14 @@ class Inspection:
 
 def inspect(index: Path, on_progress: OnProgress | None = None) -> Inspection:
     """Read every file of an index and hold it against its checksum."""
-    manifest = read_manifest(index)
+    while True:
+        manifest = read_manifest(index)
+        found = _inspect(index, manifest, on_progress)
+        if not found.damaged or read_manifest(index) == manifest:  # no commit came in between
+            return found
+
+
+def _inspect(index: Path, manifest: Manifest, on_progress: OnProgress | None) -> Inspection:
     total = sum(len(segment.files) for segment in manifest.segments)
     damaged: dict[str, str] = {}
     segments: dict[str, None] = {}
@@ -55,9 +62,10 @@ def inspect(index: Path, on_progress: OnProgress | None = None) -> Inspection:
             done += 1
             if on_progress:
                 on_progress(done, total)
-    weight = sum(file.size for segment in manifest.segments for file in segment.files.values())
-    left = tuple(str(path) for path in _left_over(index, manifest))
-    return Inspection(str(index), len(manifest.segments), total, weight, damaged, tuple(segments), left)
+    left = tuple(str(path) for path in left_over(index, manifest))
+    return Inspection(
+        str(index), len(manifest.segments), total, manifest.bytes, damaged, tuple(segments), left
+    )
 
 
 def require_sound(index: Path, stored: StoredSegment, *, read: bool) -> None:
@@ -71,8 +79,7 @@ def require_sound(index: Path, stored: StoredSegment, *, read: bool) -> None:
 
 def is_small(manifest: Manifest) -> bool:
     """Whether an index is read in no noticeable time, so that opening it can check every bit."""
-    weight = sum(file.size for segment in manifest.segments for file in segment.files.values())
-    return weight <= CHECKED_WHEN_OPENED
+    return manifest.bytes <= CHECKED_WHEN_OPENED
 
 
 def _wrong_with(file: Path, expected: StoredFile, *, read: bool) -> str:
@@ -89,10 +96,3 @@ def _wrong_with(file: Path, expected: StoredFile, *, read: bool) -> str:
     except OSError as problem:
         return str(problem.strerror or problem)
     return ""
-
-
-def _left_over(index: Path, manifest: Manifest) -> Iterator[Path]:
-    current = {segment.name for segment in manifest.segments}
-    yield from index.glob(f"{SCRATCH}*")
-    if (index / SEGMENTS).is_dir():
-        yield from (folder for folder in (index / SEGMENTS).iterdir() if folder.name not in current)

@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from covary.errors import CovaryError, UnreadableTable
-from covary.filesystems import without_secrets
+from covary.masking import without_secrets
 
 DELTA, ICEBERG = "delta", "iceberg"
 DELTA_LOG, METADATA = "_delta_log", "metadata"

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from covary.errors import UnreadableTable
+from covary.errors import NothingThere, UnreadableTable
 from covary.lakehouses import folders_around, lakehouse_at
 from covary.tablesource import FoundFile, SkippedSource
 
 Found = Iterator[FoundFile | SkippedSource]
+NOT_THERE = "no such file or folder"
 
 
 def local_files(source: str) -> Found:
@@ -26,7 +27,7 @@ def local_files(source: str) -> Found:
     elif glob.has_magic(source):
         yield from _matches(source, absolute)
     else:
-        raise UnreadableTable(source, "no such file or folder")
+        raise UnreadableTable(source, NOT_THERE)
 
 
 def absolute_path(source: str) -> str:
@@ -42,7 +43,7 @@ def os_reason(error: OSError) -> str:
 def _matches(source: str, pattern: str) -> Found:
     matches = sorted(glob.glob(pattern, recursive=True))
     if not matches:
-        raise UnreadableTable(source, "no file matches this pattern")
+        raise NothingThere(source, "no file matches this pattern")
     parts = pattern.split(os.sep)
     fixed = next(number for number, part in enumerate(parts) if glob.has_magic(part))
     root = os.sep.join(parts[:fixed]) or os.sep
@@ -81,7 +82,7 @@ def _walk(folder: str, root: str, seen: set[tuple[int, int]]) -> Found:
         with os.scandir(folder) as entries:
             ordered = sorted(entries, key=lambda entry: entry.name)
     except OSError as error:
-        yield SkippedSource(folder, os_reason(error))
+        yield SkippedSource(folder, os_reason(error), folder=True)
         return
     if (status.st_dev, status.st_ino) in seen:  # a link back to a folder we've been in
         return

@@ -11,7 +11,8 @@ from covary.commits import Draft, building, commit
 from covary.errors import TableError
 from covary.hashing import HashScheme
 from covary.history import Change
-from covary.merging import MOST_SEGMENTS, Part, merged, without
+from covary.integrity import require_sound
+from covary.merging import Part, entries_by_table, merged, room_for, without
 from covary.segment import build_segment
 from covary.segmentfiles import Segment, StoredSegment, open_segment, write_segment
 from covary.sources import source_name
@@ -19,6 +20,7 @@ from covary.store import read_manifest, segment_folder
 from covary.tablesource import table_place
 
 OnProgress = Callable[[int, int], None]
+MOST_SMALL = 10  # segments, before they are merged
 MOST_DEAD = 0.5  # of a segment's tables, before it is written anew without them
 
 
@@ -41,19 +43,26 @@ def without_tables(
 def in_few_segments(
     segments: Sequence[StoredSegment], draft: Draft, scheme: HashScheme
 ) -> tuple[StoredSegment, ...]:
-    """Merge segments where they have become too many, or hold too much that is dead; leave the others alone.
+    """Merge segments where small ones have become many, or hold too much that is dead; leave the others.
 
-    Only the smaller half is merged, so that a table is written anew as often as its segment doubles.
+    A segment that is merged is at most a quarter as large as one may be, so that a table is written anew a
+    few times at most, however long the index lives.
     """
     # Without those that hold no table: the same content may have come again, and with it the same name.
     parts = [(stored, part) for stored in segments if (part := _part(stored, draft)).tables.size]
+    weights = {stored.name: int(entries_by_table(part).sum()) for stored, part in parts}
+    room = room_for(sum(weights.values()))
     chosen = {stored.name for stored, part in parts if _mostly_dead(stored, part)}
-    if len(parts) > MOST_SEGMENTS:
-        by_size = sorted((stored.files["values.arrow"].size, stored.name) for stored, _ in parts)
-        chosen.update(name for _, name in by_size[: len(parts) - MOST_SEGMENTS // 2])
+    small = {name for name, weight in weights.items() if weight <= room // 4}
+    if len(small) > MOST_SMALL:
+        chosen |= small
     if parts and not chosen:
         return tuple(stored for stored, _ in parts)
-    new = written(merged((part for stored, part in parts if stored.name in chosen), scheme), draft)
+    for stored, _ in parts:
+        if stored.name in chosen and not (draft.folder / stored.name).exists():
+            require_sound(draft.index, stored, read=True)  # or damage would be copied under a new checksum
+    merging = (part for stored, part in parts if stored.name in chosen)
+    new = written(merged(merging, scheme, room), draft)
     return (*(stored for stored, _ in parts if stored.name not in chosen), *new)
 
 
@@ -77,6 +86,8 @@ def compact_index(index: str | Path, on_progress: OnProgress | None = None) -> C
     read_manifest(Path(index))  # it must be one
     with building(Path(index).absolute()) as draft:
         manifest = read_manifest(draft.index)
+        for stored in manifest.segments:
+            require_sound(draft.index, stored, read=True)  # or damage would be copied under a new checksum
         parts = [_part(stored, draft) for stored in manifest.segments]
         kept = sum(part.tables.size for part in parts)
         segments = _told(merged(parts, manifest.config.scheme), kept, on_progress)

@@ -38,16 +38,27 @@ def without(segment: Segment, removed: Sequence[int]) -> Part:
     return Part(segment, np.setdiff1d(np.arange(segment.places.height), np.array(removed, dtype=np.int64)))
 
 
-def merged(some: Iterable[Part], scheme: HashScheme) -> Iterator[Segment]:
-    """Put the tables of some segments into as few as may be, one after the other in the order of names."""
+def room_for(entries: int) -> int:
+    """Return how many entries a segment may hold, in an index of so many."""
+    return max(ENTRIES_PER_SEGMENT, entries // MOST_SEGMENTS)
+
+
+def merged(some: Iterable[Part], scheme: HashScheme, room: int | None = None) -> Iterator[Segment]:
+    """Put the tables of some segments into as few as may be, one after the other in the order of names.
+
+    Args:
+        some: of the segments of an index; all of them, unless `room` is given.
+        scheme: how their keys were hashed.
+        room: entries that a segment may hold.
+    """
     parts = list(some)
     if not parts:
         return
     of_part = np.repeat(np.arange(len(parts)), [part.tables.size for part in parts])
     tables = concatenated([part.tables for part in parts], np.int64)
     order = np.array(_by_name(parts), dtype=np.int64)
-    entries = concatenated([_entries_by_table(part) for part in parts], np.int64)[order]
-    for together in _cut(entries):
+    entries = concatenated([entries_by_table(part) for part in parts], np.int64)[order]
+    for together in _cut(entries, room or room_for(int(entries.sum()))):
         chosen = order[together]
         yield lay_out(_sketched(parts, of_part[chosen], tables[chosen]), scheme)
 
@@ -58,7 +69,8 @@ def _by_name(parts: Sequence[Part]) -> list[int]:
     return every.sort("name", "path", "member", "place")["place"].to_list()
 
 
-def _entries_by_table(part: Part) -> Places:
+def entries_by_table(part: Part) -> Places:
+    """Count the entries of each table that is left."""
     arrays = part.segment.arrays
     sizes = arrays["key_sets.size"][arrays["sketches.key_set"]]
     height = part.segment.places.height
@@ -66,9 +78,8 @@ def _entries_by_table(part: Part) -> Places:
     return every[part.tables]
 
 
-def _cut(entries: Places) -> Iterator[slice]:
+def _cut(entries: Places, room: int) -> Iterator[slice]:
     """Cut a list of tables into segments of bounded weight, however they came together."""
-    room = max(ENTRIES_PER_SEGMENT, int(entries.sum()) // MOST_SEGMENTS)
     start, filled = 0, 0
     for place, weight in enumerate(entries.tolist()):
         if filled and filled + weight > room:

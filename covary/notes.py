@@ -6,7 +6,7 @@ import polars as pl
 
 from covary.columns import ColumnProfile
 from covary.errors import CovaryError, UnreadableTable
-from covary.filesystems import without_secrets
+from covary.masking import without_secrets
 from covary.records import ColumnNote, TableRecord
 from covary.roles import Roles
 from covary.tablesource import TableSource, shown

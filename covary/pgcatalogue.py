@@ -7,7 +7,7 @@ LISTING = """
 SELECT current_database()::text, n.nspname, c.relname, format('%I.%I', n.nspname, c.relname),
        CASE WHEN c.relkind IN ('r', 'm', 'p') THEN parts.bytes END,
        CASE WHEN c.relkind IN ('r', 'm', 'p') AND NOT (c.relkind = 'r' AND c.relhassubclass)
-                 AND current_setting('track_counts')::boolean
+                 AND current_setting('track_counts')::boolean AND NOT pg_is_in_recovery()
             THEN concat_ws(' ', coalesce(pg_relation_filenode(c.oid)::text, 'parts'), md5(concat(
                 parts.state, '|', columns.state, '|',
                 (SELECT stats_reset FROM pg_stat_database WHERE datname = current_database()))))

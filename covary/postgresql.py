@@ -11,7 +11,7 @@ import polars as pl
 from covary.columnar import from_arrow
 from covary.csvfile import Dialect
 from covary.errors import MissingPart
-from covary.filesystems import without_secrets_of
+from covary.masking import without_secrets_of
 from covary.pgcatalogue import COLUMNS, FILE, LISTING, SHAPE, expression_of
 from covary.tablesource import TableSource
 

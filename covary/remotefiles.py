@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
-from covary.errors import CovaryError, UnreadableTable
+from covary.errors import CovaryError, NothingThere, UnreadableTable
 from covary.filesystems import file_system, remote_facts
 from covary.lakehouses import folders_around, lakehouses_among, remote_lakehouse_at
 from covary.localfiles import os_reason
@@ -33,7 +33,7 @@ def remote_files(url: str) -> Iterator[FoundFile]:
         if table in lakehouses or info["type"] == "file":
             tables.setdefault(table, info)
     if not tables:
-        raise UnreadableTable(shown(url), "there is no file")
+        raise NothingThere(shown(url), "there is no file")
     for path, info in sorted(tables.items()):
         lakehouse = lakehouses.get(path)
         facts = None if lakehouse else remote_facts(info)

@@ -17,6 +17,8 @@ import pyarrow as pa
 import pyarrow.ipc
 import xxhash
 
+from covary.errors import DamagedIndex
+
 NAMED = ("key", "value", "granularity", "aggregate")  # of a sketch, as places among the segment's names
 COUNTED = ("rows", "null_keys", "null_values", "not_finite", "minimum", "maximum")
 ARRAYS = {
@@ -172,17 +174,30 @@ def stored_segment(folder: Path) -> StoredSegment:
 def open_segment(folder: Path) -> Segment:
     """Open a segment as it lies; it can be read even after its files were removed."""
     frames = {name: _mapped(folder / f"{name}.parquet") for name in FRAMES}
-    arrays = {
-        f"{name}.{column}": array
-        for name in ARRAYS
-        for column, array in _map_arrays(folder / f"{name}.arrow").items()
-    }
-    return Segment(
-        arrays,
-        lambda name, columns: pl.read_parquet(
-            bytes(frames[name]), columns=list(columns) if columns else None
-        ),
-    )
+    try:
+        arrays = {
+            f"{name}.{column}": array
+            for name in ARRAYS
+            for column, array in _map_arrays(folder / f"{name}.arrow").items()
+        }
+    except (pa.ArrowException, OSError) as problem:
+        if isinstance(problem, FileNotFoundError):
+            raise
+        raise _damaged(folder, problem) from problem
+
+    def read(name: str, columns: Sequence[str] | None) -> pl.DataFrame:
+        try:
+            return pl.read_parquet(bytes(frames[name]), columns=list(columns) if columns else None)
+        except pl.exceptions.PolarsError as problem:
+            raise _damaged(folder, problem) from problem
+
+    return Segment(arrays, read)
+
+
+def _damaged(folder: Path, problem: Exception) -> DamagedIndex:
+    index = folder.parent.parent
+    reason = str(problem).strip().split("\n")[0][:100]
+    return DamagedIndex(f"{folder} is damaged: {reason}; covary check {index} lists all that is")
 
 
 def _mapped(file: Path) -> mmap.mmap:

@@ -2,21 +2,21 @@
 
 import os
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import xxhash
 
 from covary.databases import is_database, server_tables, some_of, split_table, the_table
-from covary.errors import MissingPart, UnreadableTable
+from covary.errors import MissingPart, NothingThere, UnreadableTable
 from covary.fileformat import FILE_FORMATS, TEXT_FORMATS, NotATable
 from covary.filesystems import is_url, open_bytes
 from covary.icebergtables import catalog_tables, is_of_catalog
 from covary.lakehouses import lakehouse_at
 from covary.localfiles import absolute_path, local_files
+from covary.masking import without_secrets
 from covary.remotefiles import REQUESTS_AT_ONCE, remote_files, remote_table
 from covary.sparksources import is_of_spark, spark_tables
 from covary.tablefiles import tables_in
@@ -36,14 +36,16 @@ class Listing(NamedTuple):
 
 def find_tables(
     sources: Sequence[str | os.PathLike[str]],
-    held: Mapping[str, Collection[str]] | None = None,
+    before: Collection[str] = (),
+    names_to_keep: "Callable[[Listing], Collection[str]] | None" = None,
     spark: "Callable[[], SparkSession] | None" = None,
 ) -> Listing:
     """Every table of the given sources, in a fixed order; an error if none of them can be looked into.
 
     Args:
         sources: files, folders, globs and URLs.
-        held: by source, names that tables keep which were found in it before, if it can't be looked into now.
+        before: names of sources that held tables once; it is no mistake if one holds none now.
+        names_to_keep: tells the names of tables which are kept though this listing does not hold them.
         spark: gives the session whose tables are named as spark:db.table.
     """
     tables: dict[tuple[str, str | None], tuple[TableSource, str]] = {}
@@ -53,9 +55,11 @@ def find_tables(
         try:
             found = list(_found_in(source, spark))
         except UnreadableTable as problem:
+            name = source_name(source)
+            if isinstance(problem, NothingThere) and name in before:
+                continue
             if len(sources) == 1:
                 raise
-            name = source_name(source)
             unlisted.append(SkippedSource(name, problem.reason, name))
             continue
         for root, each in found:
@@ -66,9 +70,12 @@ def find_tables(
                 tables.setdefault((table.path, table.member), (table, root))
     if unlisted and len(unlisted) == len(sources):
         raise UnreadableTable(unlisted[0].path, unlisted[0].reason)
-    taken = [name for each in unlisted for name in (held or {}).get(each.path, ())]
-    skips = [replace(each, path=shown(each.path)) for each in skipped.values()]
-    return Listing(_with_unique_names(list(tables.values()), taken), skips, unlisted)
+    skips = [
+        replace(each, path=shown(each.path), reason=without_secrets(each.reason)) for each in skipped.values()
+    ]
+    listing = Listing([table for table, _ in tables.values()], skips, unlisted)
+    taken = names_to_keep(listing) if names_to_keep else ()
+    return listing._replace(tables=_with_unique_names(list(tables.values()), taken))
 
 
 def source_name(source: str) -> str:
@@ -87,12 +94,12 @@ def _with_checksum(table: TableSource) -> TableSource:
     if table.format not in FILE_FORMATS:
         return table
     digest = xxhash.xxh3_128()
-    with (
-        suppress(OSError),
-        open_bytes(table.path) as file,
-    ):  # a file that can't be read is told when it is read
-        while block := file.read(1 << 22):
-            digest.update(block)
+    try:
+        with open_bytes(table.path) as file:
+            while block := file.read(1 << 22):
+                digest.update(block)
+    except Exception:  # each kind of store has errors of its own; it is told when the table is read
+        return replace(table, version="")
     return replace(table, checksum=digest.hexdigest())
 
 

@@ -28,8 +28,10 @@ from covary.columnpairs import (
     together,
 )
 from covary.errors import CovaryError
+from covary.filesystems import is_url
 from covary.hits import Hit
 from covary.listing import OnProgress
+from covary.localfiles import absolute_path
 from covary.opentable import Frame, KeyName, as_polars
 from covary.query import Index
 from covary.settings import Settings
@@ -101,7 +103,8 @@ def _ship(spark: "SparkSession") -> None:
 def _question_row(number: int, question: Question) -> dict[str, Any]:
     row = {"query": number, "key": json.dumps(question.key), "value": question.value}
     if isinstance(question.table, str | os.PathLike):
-        return row | {"path": os.fspath(question.table)}
+        path = os.fspath(question.table)
+        return row | {"path": path if is_url(path) else absolute_path(path)}
     packed = io.BytesIO()
     as_polars(question.table).write_ipc(packed)
     return row | {"rows": packed.getvalue()}

@@ -11,7 +11,7 @@ import polars as pl
 
 from covary.csvfile import Dialect
 from covary.errors import MissingPart
-from covary.filesystems import without_secrets_of
+from covary.masking import without_secrets_of
 from covary.rowtext import ROWS_AT_ONCE, text_frames
 from covary.tablesource import TableSource
 

@@ -55,6 +55,11 @@ class Manifest:
     excluded: tuple[str, ...] = ()
     format: int = FORMAT
 
+    @property
+    def bytes(self) -> int:
+        """What the segments take on disk."""
+        return sum(file.size for segment in self.segments for file in segment.files.values())
+
     def to_json(self) -> str:
         """Return the manifest as it stands on disk."""
         config = asdict(self.config) | {"seed": self.config.scheme.seed}

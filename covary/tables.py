@@ -26,7 +26,8 @@ from covary.columnar import BATCH_ROWS
 from covary.csvfile import Dialect
 from covary.csvsplit import BLOCK_BYTES
 from covary.errors import NoSuchColumn, UnreadableTable
-from covary.filesystems import facts_of, without_secrets
+from covary.filesystems import facts_of
+from covary.masking import without_secrets
 from covary.tablesource import TableSource
 
 CHUNK_BYTES = 64 << 20

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from covary.filesystems import FileFacts, without_secrets
+from covary.filesystems import FileFacts
+from covary.masking import without_secrets
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,7 @@ class SkippedSource:
     path: str
     reason: str
     source: str = ""
+    folder: bool = False  # all below it may still be there
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,16 @@
+import os
+
 import numpy as np
 import polars as pl
 import pytest
 
 import covary
 import covary.maintenance
-from covary.errors import CovaryError, NotAnIndex, TableError
+import covary.merging
+import covary.tasks
+from covary.errors import CovaryError, DamagedIndex, NotAnIndex, TableError, UnreadableTable
 from covary.history import read_history
+from covary.integrity import inspect
 from covary.maintenance import compact_index, remove_tables
 
 pytestmark = pytest.mark.usefixtures("without_spark")
@@ -87,9 +92,103 @@ def test_a_source_that_can_not_be_looked_into_keeps_its_tables_and_is_named(inde
 def test_a_file_that_was_named_and_deleted_is_gone(tables, tmp_path):
     files = sorted(tables.iterdir())
     covary.build_index(files, tmp_path / "index", size=32)
+    content = files[0].read_bytes()
     files[0].unlink()
     covary.build_index(files[1:], tmp_path / "index")
     assert names(tmp_path / "index") == ["t1", "t2", "t3"]
+    covary.build_index(None, tmp_path / "index")
+    assert names(tmp_path / "index") == ["t1", "t2", "t3"]
+    files[0].write_bytes(content)  # back again, as after a night in which another job wrote it anew
+    covary.build_index(None, tmp_path / "index")
+    assert sorted(names(tmp_path / "index")) == ["t0", "t1", "t2", "t3"]
+
+
+def test_a_glob_that_matches_nothing_any_more_holds_nothing(tables, tmp_path):
+    index = tmp_path / "index"
+    covary.build_index([f"{tables}/t0*.csv", tables / "t1.csv"], index, size=32)
+    (tables / "t0.csv").unlink()
+    covary.build_index(None, index)
+    assert names(index) == ["t1"]
+    with pytest.raises(UnreadableTable, match="no file matches"):
+        covary.build_index(f"{tables}/zzz*.csv", tmp_path / "other", size=32)
+
+
+def test_a_folder_below_a_source_that_can_not_be_listed_keeps_its_tables(index, tables, monkeypatch):
+    write(tables / "sub" / "s.csv", 8)
+    covary.build_index(None, index)
+    scandir = os.scandir
+
+    def refusing(folder):
+        if str(folder).endswith("sub"):
+            raise PermissionError(13, "Permission denied")
+        return scandir(folder)
+
+    monkeypatch.setattr("covary.localfiles.os.scandir", refusing)
+    (tables / "t3.csv").unlink()
+    opened = covary.build_index(None, index)
+    assert sorted(opened.tables.filter(pl.col("problem").is_null())["name"]) == ["sub/s", "t0", "t1", "t2"]
+    assert opened.tables["problem"].drop_nulls().to_list() == ["permission denied"]
+
+
+def test_a_table_that_failed_once_is_tried_again(index, tables, monkeypatch):
+    read, failing = covary.tasks.read_chunk, [True]
+
+    def unreliable(chunk, *more):
+        if chunk.source.name == "t1" and failing:
+            raise OSError("connection reset by peer")
+        return read(chunk, *more)
+
+    monkeypatch.setattr("covary.tasks.read_chunk", unreliable)
+    write(tables / "t1.csv", 77)
+    opened = covary.build_index(None, index)
+    assert "connection reset" in opened.tables["problem"].drop_nulls()[0]
+    commits = len(read_history(index))
+    covary.build_index(None, index)  # tried again, and nothing is different
+    assert len(read_history(index)) == commits
+    failing.clear()
+    opened = covary.build_index(None, index)
+    assert opened.tables["problem"].null_count() == 4
+
+
+def test_kept_tables_keep_their_names_to_themselves(index, tables):
+    (tables / "t3.csv").rename(tables / "t3.gone")
+    pl.read_csv(tables / "t3.gone").write_parquet(tables / "t3.parquet")
+    covary.build_index(None, index, keep_missing=True)
+    assert sorted(names(index)) == ["t0", "t1", "t2", "t3", "t3.parquet"]
+
+
+def test_a_damaged_manifest_costs_no_segment(index):
+    text = (index / "manifest.json").read_text()
+    (index / "manifest.json").write_text("")
+    with pytest.raises(DamagedIndex):
+        covary.build_index(None, index)
+    (index / "manifest.json").write_text(text)
+    assert not inspect(index).damaged
+
+
+def test_damage_is_not_copied_under_a_new_checksum(index):
+    file = next(index.rglob("values.arrow"))
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+    with pytest.raises(DamagedIndex, match=r"values\.arrow is damaged"):
+        compact_index(index)
+
+
+def test_segments_of_a_large_index_are_not_merged_again_and_again(tables, tmp_path, monkeypatch):
+    monkeypatch.setattr(covary.merging, "ENTRIES_PER_SEGMENT", 64)
+    monkeypatch.setattr(covary.merging, "MOST_SEGMENTS", 100)
+    for number in range(4, 30):
+        write(tables / f"t{number:02}.csv", number)
+    opened = covary.build_index(tables, tmp_path / "index", size=32)
+    before = {stored.name for stored in opened.manifest.segments}
+    assert len(before) == 15
+    compact_index(tmp_path / "index")
+    assert {stored.name for stored in covary.open_index(tmp_path / "index").manifest.segments} == before
+    for number in range(30, 36):
+        write(tables / f"t{number}.csv", number)
+        opened = covary.build_index(None, tmp_path / "index")
+        assert before <= {stored.name for stored in opened.manifest.segments}
 
 
 def test_a_touched_file_is_read_again_unless_its_content_is_asked(index, tables):
@@ -120,6 +219,7 @@ def test_tables_are_removed_by_name_glob_and_source(index, tables, tmp_path):
     covary.build_index(None, index)
     assert names(index) == ["t1", "t3"]
     covary.build_index(tables / "t0.csv", index)  # named again
+    covary.build_index(None, index)
     assert sorted(names(index)) == ["t0", "t1", "t3"]
     with pytest.raises(TableError, match="no table and no source 'zzz'"):
         remove_tables(index, ["t1", "zzz"])
@@ -137,10 +237,10 @@ def test_an_index_may_become_empty_and_be_filled_again(index, tables):
 
 
 def test_segments_do_not_become_too_many(index, tables, monkeypatch):
-    monkeypatch.setattr(covary.maintenance, "MOST_SEGMENTS", 4)
+    monkeypatch.setattr(covary.maintenance, "MOST_SMALL", 4)
     for number in range(10, 22):
         write(tables / f"t{number}.csv", number)
-        assert len(covary.build_index(None, index).segments) <= 4
+        assert len(covary.build_index(None, index).segments) <= 5
     assert len(names(index)) == 16
 
 

@@ -7,7 +7,8 @@ import polars as pl
 import pytest
 
 from covary.errors import MissingPart, UnreadableTable
-from covary.filesystems import facts_of, without_secrets, without_secrets_of
+from covary.filesystems import facts_of
+from covary.masking import without_secrets, without_secrets_of
 from covary.sources import find_tables, table_at
 from covary.tables import layout_of, plan_chunks, read_chunk
 
@@ -108,9 +109,14 @@ def test_a_scheme_without_its_package_names_it(monkeypatch):
     ("text", "shown"),
     [
         ("postgresql://me:pass@word@host/db", "postgresql://me@host/db"),
-        ("https://u:p@x.org/a.csv?X-Amz-Signature=abc&b=1", "https://u@x.org/a.csv?X-Amz-Signature=…&b=1"),
+        ("https://u:p@x.org/a.csv?X-Amz-Signature=abc&b=1", "https://x.org/a.csv?X-Amz-Signature=…&b=1"),
         ("can't open https://x.org/a?sig=q%2F now", "can't open https://x.org/a?sig=… now"),
         ("mysql://h/db?user=me&password=hush", "mysql://h/db?user=me&password=…"),
+        (
+            "https://ghp_token@x.org/a.csv?api-key=1&account_key=2",
+            "https://x.org/a.csv?api-key=…&account_key=…",
+        ),
+        ("sc://host:15002/;token=hush", "sc://host:15002/;token=…"),
         ("s3://bucket/a@b:c.csv", "s3://bucket/a@b:c.csv"),
         ("mysql://me:pa/ss#w?d@host/db", "mysql://me@host/db"),
         ("https://x.org:8080/a@b.csv", "https://x.org:8080/a@b.csv"),
