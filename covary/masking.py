@@ -13,6 +13,8 @@ _TOKEN = re.compile(r"(?i)(https?://)[^/?#@\s]*@")  # on the web, a name alone m
 
 def without_secrets(text: str) -> str:
     """Return a URL, or a sentence that holds some, as it may be shown: no password, no signature."""
+    if "://" not in text and "=" not in text:  # as nearly all paths are
+        return text
     text = _TOKEN.sub(r"\1", _ODD_PASSWORD.sub(r"\1@", _PASSWORD.sub(r"\1@", text)))
     return _PARAMETER.sub(r"\1\2=…", text)
 

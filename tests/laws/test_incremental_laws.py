@@ -16,6 +16,7 @@ from covary.history import read_history
 from covary.maintenance import compact_index, remove_tables
 
 NAMES = ("a", "b", "c", "sub/d", "sub/e")
+SOURCES = (*(f"{name}.csv" for name in NAMES), "", "sub", "*.csv", "sub/e*")
 STEP = st.tuples(
     st.sampled_from(["write", "delete", "touch", "break"]), st.sampled_from(NAMES), st.integers(0, 5)
 )
@@ -83,19 +84,19 @@ def test_following_a_collection_equals_building_it_anew(bytes_of, in_memory, ste
 
 @pytest.mark.usefixtures("without_spark")
 @settings(max_examples=15)
-@given(first=st.sampled_from(NAMES), others=st.sets(st.sampled_from(NAMES), min_size=1))
+@given(first=st.sampled_from(SOURCES), others=st.sets(st.sampled_from(SOURCES), min_size=1))
 def test_sources_may_come_one_by_one_in_any_order(bytes_of, in_memory, first, others):
     with TemporaryDirectory(dir=in_memory) as scratch:
         folder = Path(scratch, "tables")
         collection = Collection(folder)
         for number, name in enumerate(NAMES):
             collection.apply("write", name, number)
-        files = [folder / f"{name}.csv" for name in (first, *sorted(others))]
+        sources = [folder / source for source in (first, *sorted(others))]
         index, fresh = f"{scratch}/index", f"{scratch}/fresh"
-        for file in files:
-            covary.build_index(file, index, size=16)
+        for source in sources:
+            covary.build_index(source, index, size=16)
         compact_index(index)
-        covary.build_index(files, fresh, size=16)
+        covary.build_index(sources, fresh, size=16)
         assert bytes_of(index) == bytes_of(fresh)
 
 
