@@ -34,7 +34,7 @@ def hits_view(hits: Hits, width: int) -> RenderableType:
     if wide:
         table.add_column("how it joins", overflow="fold", ratio=1)
     for row, join in zip(cells, joins, strict=True):
-        table.add_row(*row, *([join] if wide else []))
+        table.add_row(*row, *([Text(join)] if wide else []))
     below = [] if wide else [Text("\nHow they join, by #"), _runs(joins), Text()]
     return Group(headline, table, *below, *map(Text, [*chance_lines(hits), closing_line(hits)]))
 

@@ -29,8 +29,9 @@ from covary.pipeline import run_on_spark, sketch_spark_tables
 from covary.plans import PARTS, PROGRESS, Settings, plan
 from covary.postgresql import one_state
 from covary.query import Index
+from covary.records import TableRecord
 from covary.segment import build_segment
-from covary.segmentfiles import Segment, StoredSegment, open_segment, write_files
+from covary.segmentfiles import Segment, StoredSegment, open_description, open_segment, write_files
 from covary.sources import Listing, find_tables, source_name, with_checksums
 from covary.sparksession import session
 from covary.sparksources import FORMAT
@@ -136,18 +137,20 @@ def update_index(
         running = cache(lambda: sessions.enter_context(session(*where)))
         current = None if refresh.fresh or draft.before is None else read_manifest(folder)
         settings = asked.of(current, folder) if current else asked.of_a_new_index()
-        held = _held_segments(settings, draft, check=refresh.repair)
+        held = _held_segments(settings, draft, repair=refresh.repair)
         known = known_tables((segment, stored.removed) for stored, segment in held)
         places = _places(named, settings, folder)
         away = _removed_by_hand(named, settings)
         keep = names_to_keep(known, keep_missing=refresh.keep_missing)
-        there = _there(places, settings, known)
+        damaged = _damaged_tables(settings, held, draft)
+        there = _there(places, settings, [*known, *damaged])
         with _looking_for_tables():
             listing = find_tables(there, settings.sources, keep, running)
         listing = _without(away, listing, places)
         if refresh.checksum:
             listing = with_checksums(listing)
         changes = compare(listing, known, keep_missing=refresh.keep_missing)
+        changes = replace(changes, left_out=(*changes.left_out, *_lost(damaged, listing)))
         tasks = Settings(settings.config, settings.keys, settings.values, str(draft.folder))
         new = _read(changes, tasks, running, on_progress)
         if same_as_before(changes, new, known):
@@ -196,16 +199,47 @@ def _is_gone(source: str) -> bool:
     return not (is_url(source) or os.path.lexists(source)) and os.path.isdir(os.path.dirname(source))
 
 
-def _held_segments(settings: Manifest, draft: Draft, *, check: bool) -> list[tuple[StoredSegment, Segment]]:
-    """Open the segments that are whole; tables of one that is not are read again."""
+def _held_segments(settings: Manifest, draft: Draft, *, repair: bool) -> list[tuple[StoredSegment, Segment]]:
+    """Open the segments; to repair an index, only those that are whole: tables of others are read again."""
     held = []
     for stored in settings.segments:
-        with suppress(DamagedIndex):
-            require_sound(draft.index, stored, read=check)
+        try:
+            require_sound(draft.index, stored, read=repair)
             segment = open_segment(segment_folder(draft.index, stored))
             _ = segment.places  # which shows whether they can be read
+        except DamagedIndex as problem:
+            if not repair:
+                raise DamagedIndex(
+                    f"{problem}; covary index --into {draft.index} --repair mends it"
+                ) from None
+        else:
             held.append((stored, segment))
     return held
+
+
+def _damaged_tables(
+    settings: Manifest, held: Sequence[tuple[StoredSegment, Segment]], draft: Draft
+) -> list[KnownTable]:
+    """List the tables of segments that are not whole, as far as they can be told."""
+    whole = {stored.name for stored, _ in held}
+    found: list[KnownTable] = []
+    for stored in settings.segments:
+        if stored.name not in whole:
+            with suppress(DamagedIndex, OSError):
+                described = open_description(segment_folder(draft.index, stored))
+                found += [table for table in known_tables([(described, stored.removed)]) if not table.problem]
+    return found
+
+
+def _lost(damaged: Sequence[KnownTable], listing: Listing) -> tuple[TableRecord, ...]:
+    """Name the tables that were damaged and can't be read again now."""
+    present = {table.identity for table in listing.tables}
+    problem = "it was damaged in the index and is not to be found in its source now"
+    return tuple(
+        TableRecord(table.name, table.path, problem=problem, source=table.source)
+        for table in damaged
+        if table.identity not in present
+    )
 
 
 def _removed_by_hand(named: Sequence[Source], settings: Manifest) -> set[str]:

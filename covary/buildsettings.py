@@ -6,7 +6,7 @@ from pathlib import Path
 
 from covary.errors import CovaryError
 from covary.keyrows import SEPARATOR
-from covary.keys import normaliser_of
+from covary.keys import NORMALISERS, normaliser_of
 from covary.opentable import KeyName
 from covary.sketches import DEFAULT_SIZE, SketchConfig
 from covary.store import Manifest
@@ -45,7 +45,7 @@ class AskedSettings:
             "size": (self.size, asked.config.size, current.config.size),
             "aggregate": (self.aggregates, asked.config.aggregates, current.config.aggregates),
             "hash": (self.hash, asked.config.hash, current.config.hash),
-            "keys": (self.key_text, asked.config.normaliser, current.config.normaliser),
+            "keys": (self.key_text, *(_key_text(each.config.normaliser) for each in (asked, current))),
             "key": (self.keys, asked.keys, current.keys),
             "value": (self.values, asked.values, current.values),
         }
@@ -56,6 +56,10 @@ class AskedSettings:
                     f"or start over with --fresh"
                 )
         return current
+
+
+def _key_text(normaliser: str) -> str:
+    return next((name for name, known in NORMALISERS.items() if known == normaliser), normaliser)
 
 
 def _words(setting: object) -> str:

@@ -300,10 +300,12 @@ def pairs(
     from covary.pairviews import pairs_view
     from covary.progress import showing_work
     from covary.query import open_index
+    from covary.settings import Settings
     from covary.sparkerrors import check_address, naming_spark
     from covary.terminal import console, print_json, show
 
     opened = open_index(index)
+    Settings(top=top, rank=rank, max_q=max_q, correction=correction, min_sample=min_sample)  # before Spark
     with showing_work("{done:,} of {total:,} columns compared") as tell:
         from covary import spark
         from covary.sparksession import session

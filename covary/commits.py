@@ -48,10 +48,10 @@ def building(index: Path) -> Iterator[Draft]:
         _refuse_other_folders(index)
         index.mkdir(parents=True, exist_ok=True)
         with _only_writer(index) as alone:
-            if alone:
-                _sweep(index)
-            scratch.mkdir()
             try:
+                if alone:
+                    _sweep(index)
+                scratch.mkdir()
                 yield Draft(index, scratch, _manifest_text(index))
             finally:
                 shutil.rmtree(scratch, ignore_errors=True)
@@ -131,7 +131,14 @@ def _sweep(index: Path) -> None:
     with suppress(StoreError):
         manifest = read_manifest(index) if (index / MANIFEST).exists() else None
         for folder in left_over(index, manifest) if manifest else index.glob(f"{SCRATCH}*"):
-            shutil.rmtree(folder, ignore_errors=True)
+            if not _is_alive(folder.name):
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_alive(scratch: str) -> bool:
+    """Whether the writer of a scratch folder runs on this machine, though somebody removed its lock."""
+    host, _, rest = scratch.removeprefix(SCRATCH).rpartition("-")[0].rpartition("-")
+    return host == socket.gethostname() and rest.isdigit() and Path("/proc", rest).exists()
 
 
 def _refuse_other_folders(index: Path) -> None:

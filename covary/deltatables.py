@@ -7,7 +7,7 @@ from urllib.parse import unquote
 import polars as pl
 import pyarrow as pa
 
-from covary.columnar import from_arrow, grouped, plain_names
+from covary.columnar import from_arrow, gathered, grouped, plain_names
 from covary.csvfile import Dialect
 from covary.deltafiles import DataFile, TableSchema, file_rows
 from covary.deltalog import damage_of, emptied_commit
@@ -49,7 +49,13 @@ def delta_ranges(source: TableSource, dialect: Dialect | None, chunk_bytes: int)
 def delta_frames(
     source: TableSource, part: tuple[int, int], dialect: Dialect | None, columns: list[str], size: int
 ) -> Iterator[pl.DataFrame]:
-    """The rows of some data files, in batches of bounded size."""
+    """The rows of some data files, in batches of bounded size, small files together."""
+    yield from gathered(_file_frames(source, part, columns, size), size)
+
+
+def _file_frames(
+    source: TableSource, part: tuple[int, int], columns: list[str], size: int
+) -> Iterator[pl.DataFrame]:
     table = _pinned(source)
     kept, schema = _kept_rows(table, source), _schema(table)
     for file in _data_files(table)[part[0] : None if part[1] < 0 else part[1]]:

@@ -230,7 +230,12 @@ def _left_out(index: IndexFacts) -> list[str]:
         lines.append(
             f"{count_of(cells, 'cell')} of {count_of(of_columns, 'column')} not understood: {where}."
         )
-    skipped = index.skipped
+    out_of_reach = [table for table in index.skipped if table.path in index.sources]
+    if out_of_reach:
+        sources = count_of(len(out_of_reach), "source")
+        lines.append(f"{sources} could not be looked into; what was known of it is kept:")
+        lines += [f"  {table.path}: {table.problem}" for table in out_of_reach[:SKIPPED_SHOWN]]
+    skipped = [table for table in index.skipped if table not in out_of_reach]
     if skipped:
         lines.append(f"{count_of(len(skipped), 'table')} skipped:")
         lines += [f"  {table.place}: {table.problem}" for table in skipped[:SKIPPED_SHOWN]]

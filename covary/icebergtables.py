@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
-from covary.columnar import from_arrow, grouped, plain_names
+from covary.columnar import from_arrow, gathered, grouped, plain_names
 from covary.csvfile import Dialect
 from covary.errors import MissingPart, UnreadableTable
 from covary.filesystems import files_in, s3_endpoint
@@ -67,7 +67,11 @@ def iceberg_ranges(source: TableSource, dialect: Dialect | None, chunk_bytes: in
 def iceberg_frames(
     source: TableSource, part: tuple[int, int], dialect: Dialect | None, columns: list[str], size: int
 ) -> Iterator[pl.DataFrame]:
-    """The rows of some data files that no delete file has taken away, a file at a time."""
+    """The rows of some data files that no delete file has taken away, small files together."""
+    yield from gathered(_file_frames(source, part, columns), size)
+
+
+def _file_frames(source: TableSource, part: tuple[int, int], columns: list[str]) -> Iterator[pl.DataFrame]:
     with told_plainly(source.place):
         table = _opened(source.path)
         schema = _schema(table, source).select(*columns)

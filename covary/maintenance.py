@@ -116,6 +116,8 @@ def remove_tables(index: str | Path, wanted: Sequence[str]) -> Change:
     read_manifest(Path(index))  # it must be one
     with building(Path(index).absolute()) as draft:
         manifest = read_manifest(draft.index)
+        for stored in manifest.segments:
+            require_sound(draft.index, stored, read=False)
         opened = [
             (open_segment(segment_folder(draft.index, stored)), stored.removed)
             for stored in manifest.segments

@@ -16,6 +16,16 @@ from covary.tablesource import FoundFile, shown
 REQUESTS_AT_ONCE = 32
 
 
+# What stores mean by their errors, by the name of the error: their packages need not be installed.
+PLAIN_WORDS = {
+    "FileNotFoundError": "there is no such file, folder or bucket",
+    "NoCredentialsError": "no credentials were found; set them as for the store's own command line",
+    "PermissionError": "no permission; see which credentials are set",
+    "EndpointConnectionError": "its server can't be reached",
+    "ClientConnectorError": "its server can't be reached",
+}
+
+
 def remote_files(url: str) -> Iterator[FoundFile]:
     """Every file that a URL names: itself, all below it, or what matches it; in a fixed order."""
     files, place = file_system(url)
@@ -86,6 +96,9 @@ def _is_hidden(path: str, root: str) -> bool:
 
 
 def _reason(problem: Exception) -> str:
+    kind = type(problem).__name__
+    if kind in PLAIN_WORDS:
+        return PLAIN_WORDS[kind]
     if isinstance(problem, OSError):
         return os_reason(problem)
-    return f"{type(problem).__name__}: {str(problem).strip().splitlines()[0] if str(problem).strip() else ''}"
+    return " ".join([f"{kind}:", *str(problem).split()])[:200]

@@ -43,7 +43,7 @@ class Segment:
 
     def __init__(self, arrays: Mapping[str, npt.NDArray[Any]], read_frame: ReadFrame) -> None:
         self.arrays = arrays  # "keys.hash", "values.value", ...
-        self._read_frame = read_frame
+        self.read_frame = read_frame
 
     @classmethod
     def in_memory(
@@ -56,11 +56,11 @@ class Segment:
     @cached_property
     def tables(self) -> pl.DataFrame:
         """One row per table."""
-        return self._read_frame("tables", None)
+        return self.read_frame("tables", None)
 
     def read_tables(self, columns: Sequence[str]) -> pl.DataFrame:
         """Read some facts of the tables."""
-        return self._read_frame("tables", columns)
+        return self.read_frame("tables", columns)
 
     @cached_property
     def places(self) -> pl.DataFrame:
@@ -70,7 +70,7 @@ class Segment:
     @cached_property
     def names(self) -> pl.Series:
         """Every name of a column, a granularity or an aggregate, once."""
-        return self._read_frame("names", None)["name"]
+        return self.read_frame("names", None)["name"]
 
     @property
     def sketch_count(self) -> int:
@@ -173,17 +173,23 @@ def stored_segment(folder: Path) -> StoredSegment:
 
 def open_segment(folder: Path) -> Segment:
     """Open a segment as it lies; it can be read even after its files were removed."""
-    frames = {name: _mapped(folder / f"{name}.parquet") for name in FRAMES}
+    described = open_description(folder)
     try:
         arrays = {
             f"{name}.{column}": array
             for name in ARRAYS
             for column, array in _map_arrays(folder / f"{name}.arrow").items()
         }
+    except FileNotFoundError:
+        raise
     except (pa.ArrowException, OSError) as problem:
-        if isinstance(problem, FileNotFoundError):
-            raise
         raise _damaged(folder, problem) from problem
+    return Segment(arrays, described.read_frame)
+
+
+def open_description(folder: Path) -> Segment:
+    """Open only what describes the tables and columns of a segment."""
+    frames = {name: _mapped(folder / f"{name}.parquet") for name in FRAMES}
 
     def read(name: str, columns: Sequence[str] | None) -> pl.DataFrame:
         try:
@@ -191,18 +197,20 @@ def open_segment(folder: Path) -> Segment:
         except pl.exceptions.PolarsError as problem:
             raise _damaged(folder, problem) from problem
 
-    return Segment(arrays, read)
+    return Segment({}, read)
 
 
-def _damaged(folder: Path, problem: Exception) -> DamagedIndex:
-    index = folder.parent.parent
+def _damaged(place: Path, problem: Exception) -> DamagedIndex:
     reason = str(problem).strip().split("\n")[0][:100]
-    return DamagedIndex(f"{folder} is damaged: {reason}; covary check {index} lists all that is")
+    return DamagedIndex(f"{place} is damaged: {reason}; covary check lists all that is")
 
 
 def _mapped(file: Path) -> mmap.mmap:
     with file.open("rb") as stream:
-        return mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
+        try:
+            return mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
+        except ValueError as problem:  # it is empty
+            raise _damaged(file, problem) from problem
 
 
 def _map_arrays(file: Path) -> dict[str, npt.NDArray[Any]]:

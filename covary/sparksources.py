@@ -32,7 +32,8 @@ def spark_tables(source: str, spark: "SparkSession") -> list[TableSource]:
             names = sorted(f"{named}.{table.name}" for table in tables if not table.isTemporary)
             return [_source(name, f"{PREFIX}{name}") for name in names]
     except Exception as problem:  # a name that can't be one, a catalog out of reach
-        raise UnreadableTable(source, spark_reason(problem)) from problem
+        reason = f"Spark has no such table or database: {spark_reason(problem)}"
+        raise UnreadableTable(source, reason) from problem
     raise UnreadableTable(source, "Spark has no such table or database")
 
 

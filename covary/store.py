@@ -113,8 +113,8 @@ def read_manifest(index: Path) -> Manifest:
 def _manifest_from(content: dict[str, Any]) -> Manifest:
     config = content["config"]
     segments = tuple(_stored_segment_from(each) for each in content["segments"])
-    if len({segment.name for segment in segments}) < len(segments):
-        raise ValueError("segments are repeated")
+    if not segments or len({segment.name for segment in segments}) < len(segments):
+        raise ValueError("segments are missing or repeated")
     if not config["aggregates"]:
         raise ValueError("there are no aggregates")
     return Manifest(

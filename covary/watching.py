@@ -51,7 +51,7 @@ def _progress(logs: Path, total: int) -> Progress:
     done: set[str] = set()
     reading: dict[str, None] = {}
     spark = "starting"
-    for log in sorted(logs.iterdir()):
+    for log in sorted(logs.glob("*")):  # none, if the folder is taken away
         for line in log.read_text(encoding="utf-8").splitlines():
             event, _, table = line.partition("\t")
             if event == "done":

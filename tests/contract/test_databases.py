@@ -114,4 +114,5 @@ def test_database_files_are_indexed(spark, tmp_path):
 def test_a_database_without_tables_is_told_without_its_password(spark, database, tmp_path):
     with pytest.raises(NoTables) as told:
         build_index(database.url, tmp_path / "index", spark)
-    assert str(told.value) == f"no tables in postgresql://covary@{database.host}/shop"
+    place = f"postgresql://covary@{database.host}/shop"
+    assert str(told.value) == f"no tables in {place}; no index was changed"

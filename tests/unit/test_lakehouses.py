@@ -673,3 +673,26 @@ def test_a_missing_object_is_named_without_a_secret(remote, bucket):
         ) as refusal:
             rows_of(url)
         assert "very-secret" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("kind", ["delta", "iceberg"])
+def test_columns_are_judged_by_all_small_files_not_by_the_first(tmp_path, kind):
+    days = [datetime.date(2013, 1, 1) + datetime.timedelta(days=number) for number in range(5)]
+    schema = pa.schema([("day", pa.date32()), ("x", pa.float64()), ("late", pa.float64())])
+    numbers = [float(number * 7 % 41) for number in range(40)]
+    parts = [
+        pa.table({"day": [day] * 40, "x": numbers, "late": numbers if place else [None] * 40}, schema=schema)
+        for place, day in enumerate(days)
+    ]
+    if kind == "delta":
+        for part in parts:
+            write_deltalake(str(tmp_path / "daily"), part, mode="append")
+        place = str(tmp_path / "daily")
+    else:
+        place = place_of(iceberg(tmp_path / "house", *parts))
+    table = table_at(place)
+    layout = layout_of(table)
+    [chunk] = plan_chunks(table, layout)
+    first = next(read_chunk(chunk, layout))
+    assert first["day"].n_unique() == 5
+    assert first["late"].null_count() == 40

@@ -269,3 +269,51 @@ def test_a_reader_keeps_its_snapshot_through_removal_and_compaction(index, table
     # Asked for the first time only now: nothing of the old files is left on disk.
     assert {hit.table for hit in opened.query(query, "place", "q")} == {"t0", "t1", "t2", "t3"}
     assert opened.tables["name"].to_list() == ["t0", "t1", "t2", "t3"]
+
+
+def damage_segment_with(table, index, name):
+    """Cut short a file of the segment that holds a table."""
+    opened = covary.open_index(index)
+    number = next(n for n, each in enumerate(opened.segments) if table in each.tables["name"].to_list())
+    file = index / "segments" / opened.manifest.segments[number].name / name
+    file.write_bytes(file.read_bytes()[:-1])
+
+
+@pytest.mark.parametrize("change", ["index", "remove", "compact"])
+def test_an_index_with_a_damaged_file_is_not_changed_unless_to_repair_it(index, tables, change):
+    write(tables / "t4.csv", 4)
+    covary.build_index(None, index)
+    before = (index / "manifest.json").read_text()
+    damage_segment_with("t4", index, "keys.arrow")
+    with pytest.raises(DamagedIndex, match=r"keys\.arrow is damaged: .* bytes instead of"):
+        {
+            "index": lambda: covary.build_index(None, index),
+            "remove": lambda: remove_tables(index, ["t0"]),
+            "compact": lambda: compact_index(index),
+        }[change]()
+    assert (index / "manifest.json").read_text() == before
+    covary.build_index(None, index, repair=True)
+    assert sorted(names(index)) == ["t0", "t1", "t2", "t3", "t4"]
+    assert not inspect(index).damaged
+
+
+def test_what_repair_can_not_read_again_is_named(index, tables, tmp_path):
+    other = write(tmp_path / "other" / "o.csv", 5)
+    covary.build_index(other.parent, index)
+    damage_segment_with("o", index, "values.arrow")
+    other.parent.rename(tmp_path / "unmounted")
+    opened = covary.build_index(None, index, repair=True)
+    problems = dict(opened.tables.filter(pl.col("problem").is_not_null()).select("name", "problem").rows())
+    assert problems == {
+        "o": "it was damaged in the index and is not to be found in its source now",
+        str(tmp_path / "other"): "no such file or folder",
+    }
+    (tmp_path / "unmounted").rename(tmp_path / "other")
+    assert covary.build_index(None, index).tables["problem"].null_count() == 5
+
+
+def test_an_empty_file_is_damage(index):
+    next(index.rglob("tables.parquet")).write_bytes(b"")
+    for change in (lambda: remove_tables(index, ["t1"]), lambda: compact_index(index)):
+        with pytest.raises(DamagedIndex, match=r"tables\.parquet is damaged"):
+            change()
