@@ -2,8 +2,8 @@
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -14,16 +14,23 @@ import polars as pl
 
 from covary.buildsettings import AskedSettings
 from covary.changes import Changes, KnownTable, compare, known_tables, names_to_keep, same_as_before
+from covary.collection import (
+    Source,
+    looking_for_tables,
+    removed_by_hand,
+    sources_of,
+    sources_there,
+    without_removed,
+)
 from covary.commits import Draft, building, commit
-from covary.errors import CannotWrite, CovaryError, DamagedIndex, NoSuchColumn, NoTables
-from covary.filesystems import is_url
+from covary.errors import CannotWrite, DamagedIndex, NoSuchColumn, NoTables
 from covary.history import Change
-from covary.index import compile_ahead
 from covary.integrity import require_sound
 from covary.keychoice import split_key
 from covary.keyrows import SEPARATOR
 from covary.maintenance import in_few_segments, without_tables, written
 from covary.merging import all_of, merged
+from covary.opensegment import compile_ahead
 from covary.opentable import KeyName
 from covary.pipeline import run_on_spark, sketch_spark_tables
 from covary.plans import PARTS, PROGRESS, Settings, plan
@@ -32,17 +39,15 @@ from covary.query import Index
 from covary.records import TableRecord
 from covary.segment import build_segment
 from covary.segmentfiles import Segment, StoredSegment, open_description, open_segment, write_files
-from covary.sources import Listing, find_tables, source_name, with_checksums
+from covary.sources import Listing, find_tables, with_checksums
 from covary.sparksession import session
 from covary.sparksources import FORMAT
 from covary.store import Manifest, read_manifest, segment_folder
-from covary.tablesource import table_place
 from covary.watching import OnProgress, watching
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-Source = str | os.PathLike[str]
 Session = Callable[[], "SparkSession"]  # starts one, if none is up
 LEFT_OUT = "left out"
 
@@ -139,14 +144,14 @@ def update_index(
         settings = asked.of(current, folder) if current else asked.of_a_new_index()
         held = _held_segments(settings, draft, repair=refresh.repair)
         known = known_tables((segment, stored.removed) for stored, segment in held)
-        places = _places(named, settings, folder)
-        away = _removed_by_hand(named, settings)
+        places = sources_of(named, settings, folder)
+        away = removed_by_hand(named, settings)
         keep = names_to_keep(known, keep_missing=refresh.keep_missing)
         damaged = _damaged_tables(settings, held, draft)
-        there = _there(places, settings, [*known, *damaged])
-        with _looking_for_tables():
+        there = sources_there(places, settings, [*known, *damaged])
+        with looking_for_tables():
             listing = find_tables(there, settings.sources, keep, running)
-        listing = _without(away, listing, places)
+        listing = without_removed(away, listing, places)
         if refresh.checksum:
             listing = with_checksums(listing)
         changes = compare(listing, known, keep_missing=refresh.keep_missing)
@@ -167,36 +172,6 @@ def update_index(
         if manifest.to_json() != draft.before or len(held) < len(settings.segments):
             commit(draft, manifest, change)
     return Update(Index.open(folder, check=False), change)
-
-
-def _places(named: Sequence[Source], settings: Manifest, folder: Path) -> dict[str, str]:
-    """Return every source of an index by the name it is remembered by, as it was given now or before."""
-    given = {source_name(os.fspath(source)): os.fspath(source) for source in named}
-    if not (given or settings.sources):
-        raise CovaryError(f"name what to index: covary index SOURCE... --into {folder}")
-    return dict(sorted(({source: source for source in settings.sources} | given).items()))
-
-
-def _there(places: Mapping[str, str], settings: Manifest, known: Sequence[KnownTable]) -> list[str]:
-    """Leave out files named before that are gone though their folder is not: nobody unmounted them."""
-    folders = {table.source for table in known if table.problem is None and table.path != table.source}
-    gone = {source for source in settings.sources if source not in folders and _is_gone(source)}
-    return [source for name, source in places.items() if name not in gone]
-
-
-@contextmanager
-def _looking_for_tables() -> Iterator[None]:
-    """Tell a failure of a source's disk from one of the index's."""
-    try:
-        yield
-    except OSError as problem:
-        raise CovaryError(
-            f"can't look for tables: {problem.strerror or problem}; no index was changed"
-        ) from problem
-
-
-def _is_gone(source: str) -> bool:
-    return not (is_url(source) or os.path.lexists(source)) and os.path.isdir(os.path.dirname(source))
 
 
 def _held_segments(settings: Manifest, draft: Draft, *, repair: bool) -> list[tuple[StoredSegment, Segment]]:
@@ -240,21 +215,6 @@ def _lost(damaged: Sequence[KnownTable], listing: Listing) -> tuple[TableRecord,
         for table in damaged
         if table.identity not in present
     )
-
-
-def _removed_by_hand(named: Sequence[Source], settings: Manifest) -> set[str]:
-    """Return the tables that were removed by hand and are not named again now."""
-    lifted = {source_name(os.fspath(source)) for source in named}
-    return {each for each in settings.excluded if not {each, each.partition("#")[0]} & lifted}
-
-
-def _without(away: Set[str], listing: Listing, places: Mapping[str, str]) -> Listing:
-    """Leave out tables that were removed by hand; at least one table must be left."""
-    tables = [table for table in listing.tables if table_place(*table.identity) not in away]
-    if not tables:
-        reasons = "".join(f"; {each.path}: {each.reason}" for each in listing.skipped[:3])
-        raise NoTables(f"no tables in {', '.join(places)}{reasons}; no index was changed")
-    return listing._replace(tables=tables)
 
 
 def _read(

@@ -1,192 +1,28 @@
 """Open an index; key hash to the blocks of sketches that hold it. No Spark, no Java."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from covary.aggregate import Floats
-from covary.blocks import Blocks, blocks_of
 from covary.errors import DamagedIndex, NoSuchColumn, StoreError, TableError
 from covary.integrity import is_small, require_sound
 from covary.keysets import check_comparable
-from covary.moments import Moments, moments_of
-from covary.records import TABLES, TableRecord
-from covary.scoring import moments_of_all, score_all
-from covary.segment import Places, build_segment, identities, stored_hashes
-from covary.segmentfiles import COUNTED, NAMED, Segment, open_segment
-from covary.sketches import ColumnPair, Counts, Sketch, SketchConfig
+from covary.moments import Moments
+from covary.opensegment import Candidates, OpenSegment
+from covary.records import TABLES
+from covary.segmentfiles import NAMED, open_segment
+from covary.sketches import Sketch, SketchConfig
 from covary.store import Manifest, read_manifest, segment_folder
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Candidates:
-    """Every sketch that shares a key with the query: which, how many keys, and how correlated.
-
-    Attributes:
-        sketches: number of each sketch in the index.
-        sample_sizes: keys that the two sketches share.
-        correlations: NaN where undefined.
-        join_sizes: rows of the whole join, exact where every key of one side was looked up in the other.
-        asked: which sketch of the query each joins with, where it has several.
-    """
-
-    sketches: npt.NDArray[np.int64]
-    sample_sizes: Floats
-    correlations: Floats
-    join_sizes: Floats
-    asked: npt.NDArray[np.int64]
-
-    def only(self, kept: npt.NDArray[Any]) -> "Candidates":
-        """Return some of the candidates, by mask or by place."""
-        return Candidates(*(getattr(self, name)[kept] for name in self.__slots__))
-
-    @classmethod
-    def of_all(cls, parts: "Sequence[Candidates]") -> "Candidates":
-        """Put several lists one after the other."""
-        if len(parts) == 1:
-            return parts[0]
-        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in cls.__slots__))
-
 
 # As covary.tablesource.table_place has it, for all tables at once.
 TABLE_PLACE = pl.concat_str("path", "member", separator="#", ignore_nulls=True)
-
-
-class OpenSegment:
-    """A segment ready to answer, without the tables that were removed from it."""
-
-    def __init__(self, segment: Segment, config: SketchConfig, removed: Sequence[int] = ()) -> None:
-        self.config = config
-        self.segment = segment
-        self.sketch_count = segment.sketch_count
-        self._removed = np.array(removed, dtype=np.int64)
-
-    @cached_property
-    def table_count(self) -> int:
-        """How many tables the segment holds, with those that were removed."""
-        return self.segment.places.height
-
-    @cached_property
-    def tables(self) -> pl.DataFrame:
-        """One row per table that is left."""
-        return self.segment.tables[self._left] if self._removed.size else self.segment.tables
-
-    @property
-    def table_of(self) -> npt.NDArray[np.uint32]:
-        """The place of each sketch's table."""
-        return self.segment.arrays["sketches.table"]
-
-    @cached_property
-    def living(self) -> npt.NDArray[np.bool_]:
-        """Which sketches are of tables that are left."""
-        if not self._removed.size:
-            return np.ones(self.sketch_count, dtype=np.bool_)
-        return ~np.isin(self.table_of, self._removed)
-
-    @property
-    def entries(self) -> int:
-        """How many ⟨key, value⟩ entries the sketches hold that are left."""
-        arrays = self.segment.arrays
-        return int(arrays["key_sets.size"][arrays["sketches.key_set"][self.living]].sum())
-
-    def sketched_tables(self) -> list[str]:
-        """Name the tables that are left and have a sketch."""
-        names = self.segment.places["name"]
-        return names.gather(np.unique(self.table_of[self.living])).to_list()
-
-    @cached_property
-    def _left(self) -> Places:
-        return np.setdiff1d(np.arange(self.table_count), self._removed)
-
-    @cached_property
-    def _blocks(self) -> Blocks:
-        return blocks_of(self.segment)
-
-    def score(self, query: Sketch, measure: str) -> Candidates:
-        """Score every sketch that shares a key with the query, block after block."""
-        wanted = stored_hashes(query.key_hashes)
-        joined, sizes, correlations = score_all(wanted, query.values, self._blocks, measure, self.living)
-        shares = self._sampled_share(query, joined)
-        return Candidates(joined, sizes, correlations, sizes / shares, np.zeros_like(joined))
-
-    def moments(self, query: Sketch, measure: str, sketches: npt.NDArray[np.int64]) -> Moments:
-        """Measure more closely some sketches that share a key with the query, given ascending."""
-        wanted = np.zeros(self.sketch_count, dtype=np.bool_)
-        wanted[sketches] = True
-        found, moments = moments_of_all(
-            stored_hashes(query.key_hashes), query.values, self._blocks, measure, wanted
-        )
-        order = np.argsort(found)
-        return Moments(*(moment[order] for moment in moments))
-
-    def _sampled_share(self, query: Sketch, joined: npt.NDArray[np.int64]) -> Floats:
-        """Return how much of each join its sample is: all of it where a column's every key was looked at."""
-        arrays = self.segment.arrays
-        key_set = arrays["sketches.key_set"][joined]
-        complete, reach = arrays["key_sets.complete"][key_set].astype(bool), arrays["key_sets.reach"][key_set]
-        thresholds = np.where(complete, 1.0, reach)
-        whole_to = np.where(complete, reach, np.inf)  # a cut column is never seen whole
-        # Where two keys may share a place in the order, one tied with the last may have been cut.
-        within = np.less if self.config.scheme.ties else np.less_equal
-        seen_whole = within(whole_to, query.threshold)
-        if query.complete:
-            seen_whole |= within(query.reach, thresholds)
-        return np.where(seen_whole, 1.0, np.minimum(thresholds, query.threshold))
-
-    def named(self, number: int, fact: str) -> str:
-        """Return the key, value, granularity or aggregate of one sketch."""
-        return str(self.segment.names[int(self.segment.arrays[f"sketches.{fact}"][number])])
-
-    def columns(self, numbers: npt.NDArray[np.int64]) -> pl.DataFrame:
-        """Return the key, value, granularity and aggregate of sketches."""
-        arrays = self.segment.arrays
-        return pl.DataFrame(
-            {name: self.segment.names.gather(arrays[f"sketches.{name}"][numbers]) for name in NAMED}
-        )
-
-    def sketch(self, number: int) -> Sketch:
-        """Return one sketch as it was built."""
-        arrays, key, value, granularity, aggregate = (
-            self.segment.arrays, *(self.named(number, fact) for fact in NAMED),
-        )  # fmt: skip
-        key_set = arrays["sketches.key_set"][number]
-        size = int(arrays["key_sets.size"][key_set])
-        start = arrays["key_sets.member_start"][key_set]
-        entries = arrays["members.entry"][start : start + size].astype(np.int64)
-        dictionary = arrays["blocks.start"][arrays["key_sets.block"][key_set]]
-        hashes = arrays["keys.hash"][arrays["dictionary.place"][dictionary + entries]]
-        start = arrays["sketches.value_start"][number]
-        table = self.segment.places["name"][int(self.table_of[number])]
-        return Sketch(
-            ColumnPair(table, key, value, granularity),
-            aggregate,
-            self.config,
-            identities(hashes, self.config.scheme),
-            arrays["values.value"][start : start + size],
-            Counts(**{name: arrays[f"sketches.{name}"][number].item() for name in COUNTED}),
-            bool(arrays["key_sets.complete"][key_set]),
-        )
-
-
-def compile_ahead() -> None:
-    """Compile the loops of a query, so that the first one need not wait. Once on a machine: they are kept."""
-    config = SketchConfig()
-    hashes, values = np.arange(3, dtype=np.uint64), np.arange(3.0)
-    counts = Counts(3, 0, 0, 0, 0.0, 2.0)
-    sketch = Sketch(ColumnPair("", "", ""), config.aggregates[0], config, hashes, values, counts, True)
-    segment = build_segment([(TableRecord("", ""), [sketch])])
-    for array in segment.arrays.values():
-        array.setflags(write=False)  # as those of a mapped file are
-    opened = OpenSegment(segment, config)
-    opened.score(sketch, "pearson")
-    opened.moments(sketch, "pearson", np.zeros(1, dtype=np.int64))
-    moments_of(values, values)
 
 
 class StoredSketches:

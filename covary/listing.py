@@ -9,9 +9,10 @@ import polars as pl
 from covary.aggregate import Floats
 from covary.bootstrap import pm1, pm1_ends
 from covary.hoeffding import small_sample_lengths
-from covary.index import Candidates, StoredSketches
+from covary.index import StoredSketches
 from covary.joins import join
 from covary.keysets import distinct_keys
+from covary.opensegment import Candidates
 from covary.ranking import CandidateList
 from covary.sketches import Sketch
 from covary.times import GRANULARITIES

@@ -9,9 +9,10 @@ import numpy.typing as npt
 import polars as pl
 
 from covary.hashing import SCHEMES, Hashes
-from covary.index import Candidates, StoredSketches
+from covary.index import StoredSketches
 from covary.keys import NORMALISERS
 from covary.listing import FEW_KEYS
+from covary.opensegment import Candidates
 from covary.sketches import Sketch
 
 SMALL_NUMBERS = 1000

@@ -12,7 +12,7 @@ from covary.estimates import HowToMeasure, estimate_sample
 from covary.explanations import explanation_of
 from covary.frames import Asked, sketch_table
 from covary.hits import Hit, Hits, QueryNote
-from covary.index import Candidates, StoredSketches
+from covary.index import StoredSketches
 from covary.intervals import CONFIDENCE
 from covary.joins import join
 from covary.keychoice import split_key
@@ -21,6 +21,7 @@ from covary.keys import check_normaliser
 from covary.keysets import distinct_keys
 from covary.listing import OnProgress, best_first, candidate_list, count_undefined
 from covary.measures import DEFAULT_MEASURE
+from covary.opensegment import Candidates
 from covary.opentable import Frame, KeyName, open_table
 from covary.ranked import Numbers, Ranked, look_closer, rank_all
 from covary.ranking import BASELINES, DEFAULT_RANKER, ranker_named

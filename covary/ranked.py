@@ -8,10 +8,11 @@ import numpy.typing as npt
 
 from covary.aggregate import Floats
 from covary.estimates import HowToMeasure
-from covary.index import Candidates, StoredSketches
+from covary.index import StoredSketches
 from covary.keyrows import SEPARATOR
 from covary.listing import OnProgress, candidate_list, common_keys, finest, largest_overlap
 from covary.namesakes import unrelated
+from covary.opensegment import Candidates
 from covary.ranking import ranker_named
 from covary.settings import Settings
 from covary.significance import p_values, quick_p_values

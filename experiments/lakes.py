@@ -12,10 +12,10 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import polars as pl
 
-from covary.index import Candidates
 from covary.kernel import finish, sketch_rows
 from covary.keyrows import exact_key
 from covary.keys import NORMALISERS
+from covary.opensegment import Candidates
 from covary.records import TableRecord
 from covary.sketches import Sketch, SketchConfig
 from experiments.indexes import write_index

@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 from covary.commits import building, commit
 from covary.estimates import estimate
 from covary.hashing import SCHEMES
-from covary.index import OpenSegment
 from covary.joins import join
 from covary.kernel import finish, sketch_rows
 from covary.keyrows import exact_key
 from covary.merging import all_of, merged
 from covary.moments import moments_of
+from covary.opensegment import OpenSegment
 from covary.query import Index
 from covary.records import TableRecord
 from covary.segment import build_segment

@@ -6,10 +6,10 @@ from covary.bootstrap import pm1, pm1_ends
 from covary.estimates import estimate
 from covary.frames import sketch
 from covary.hoeffding import small_sample_ends
-from covary.index import Candidates
 from covary.joins import join
 from covary.listing import best_first, candidate_list
 from covary.moments import moments_of
+from covary.opensegment import Candidates
 from covary.ranking import RANKERS
 from covary.significance import benjamini_hochberg, benjamini_yekutieli, p_values, quick_p_values
 from covary.sketches import SketchConfig

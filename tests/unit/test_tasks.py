@@ -5,8 +5,8 @@ import polars as pl
 import pyarrow as pa
 
 from covary import plans
-from covary.index import OpenSegment
 from covary.keys import NORMALISERS
+from covary.opensegment import OpenSegment
 from covary.plans import PARTS, Settings, group_name, plan, table_name
 from covary.segmentfiles import open_segment
 from covary.sketches import SketchConfig

@@ -1,0 +1,60 @@
+"""What an index is made from: its sources, those named now and those remembered, and their tables."""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
+from pathlib import Path
+
+from covary.changes import KnownTable
+from covary.errors import CovaryError, NoTables
+from covary.filesystems import is_url
+from covary.sources import Listing, source_name
+from covary.store import Manifest
+from covary.tablesource import table_place
+
+Source = str | os.PathLike[str]
+
+
+def sources_of(named: Sequence[Source], settings: Manifest, folder: Path) -> dict[str, str]:
+    """Return every source of an index by the name it is remembered by, as it was given now or before."""
+    given = {source_name(os.fspath(source)): os.fspath(source) for source in named}
+    if not (given or settings.sources):
+        raise CovaryError(f"name what to index: covary index SOURCE... --into {folder}")
+    return dict(sorted(({source: source for source in settings.sources} | given).items()))
+
+
+def sources_there(places: Mapping[str, str], settings: Manifest, known: Sequence[KnownTable]) -> list[str]:
+    """Leave out files named before that are gone though their folder is not: nobody unmounted them."""
+    folders = {table.source for table in known if table.problem is None and table.path != table.source}
+    gone = {source for source in settings.sources if source not in folders and _is_gone(source)}
+    return [source for name, source in places.items() if name not in gone]
+
+
+@contextmanager
+def looking_for_tables() -> Iterator[None]:
+    """Tell a failure of a source's disk from one of the index's."""
+    try:
+        yield
+    except OSError as problem:
+        raise CovaryError(
+            f"can't look for tables: {problem.strerror or problem}; no index was changed"
+        ) from problem
+
+
+def _is_gone(source: str) -> bool:
+    return not (is_url(source) or os.path.lexists(source)) and os.path.isdir(os.path.dirname(source))
+
+
+def removed_by_hand(named: Sequence[Source], settings: Manifest) -> set[str]:
+    """Return the tables that were removed by hand and are not named again now."""
+    lifted = {source_name(os.fspath(source)) for source in named}
+    return {each for each in settings.excluded if not {each, each.partition("#")[0]} & lifted}
+
+
+def without_removed(away: Set[str], listing: Listing, places: Mapping[str, str]) -> Listing:
+    """Leave out tables that were removed by hand; at least one table must be left."""
+    tables = [table for table in listing.tables if table_place(*table.identity) not in away]
+    if not tables:
+        reasons = "".join(f"; {each.path}: {each.reason}" for each in listing.skipped[:3])
+        raise NoTables(f"no tables in {', '.join(places)}{reasons}; no index was changed")
+    return listing._replace(tables=tables)
