@@ -52,6 +52,8 @@ _HOMES = {
 
 def __getattr__(name: str) -> _Any:
     """Import a public name when it is first asked for: `covary --help` needs none of them."""
+    if name == "spark":
+        return _import_module("covary.spark")
     for module, names in _HOMES.items():
         if name in names:
             found = getattr(_import_module(f"covary.{module}"), name)
