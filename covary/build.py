@@ -249,7 +249,7 @@ def _read(
     if missing:
         raise CannotWrite(
             f"{missing} of {len(parts)} parts of the index did not arrive in {scratch.parent}; "
-            f"Spark's workers must share the file system that holds it"
+            f"nothing was changed, run it again"
         )
     return [open_segment(part) for part in parts]
 

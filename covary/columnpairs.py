@@ -12,7 +12,7 @@ import numpy as np
 
 from covary.aggregate import Floats
 from covary.hits import Hit, QueryNote
-from covary.listing import TRUSTED_DIGITS
+from covary.listing import TRUSTED_DIGITS, show_nothing
 from covary.query import Index
 from covary.ranked import Numbers, rank_all
 from covary.settings import Settings
@@ -151,7 +151,7 @@ def compare_columns(index: Index, columns: Columns, some: Iterable[int], setting
 def _compare(index: Index, columns: Columns, column: int, settings: Settings) -> Found:
     numbers = columns.sketches_of(column)
     queries = [index.sketch_at(int(number)) for number in numbers]
-    ranked = rank_all(index, queries, settings, _same_table(index, int(numbers[0])), _silent)
+    ranked = rank_all(index, queries, settings, _same_table(index, int(numbers[0])), show_nothing)
     later = columns.of_sketch[ranked.tested.sketches] > column
     tested, scores, chance = ranked.tested.only(later), ranked.scores[later], ranked.chance[later]
     known = chance[~np.isnan(chance)]
@@ -231,7 +231,3 @@ def measured(index: Index, found: Found, settings: Settings) -> Iterator[Pair]:
         query: Sketch = index.sketch_at(int(left))
         hit = index.hit(query, int(right), settings.how, float(score), [q_value, q_by], int(hosts) or None)
         yield Pair(QueryNote.of(query), hit)
-
-
-def _silent(done: int, total: int) -> None:
-    """Show nothing."""

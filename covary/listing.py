@@ -25,6 +25,10 @@ DEPTHS = {granularity: depth for depth, granularity in enumerate(("", *GRANULARI
 OnProgress = Callable[[int, int], None]
 
 
+def show_nothing(done: int, total: int) -> None:
+    """Take the place of a progress that nobody wants to see."""
+
+
 def candidate_list(
     index: StoredSketches,
     queries: Sequence[Sketch],

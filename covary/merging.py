@@ -60,7 +60,7 @@ def merged(some: Iterable[Part], scheme: HashScheme, room: int | None = None) ->
     entries = concatenated([entries_by_table(part) for part in parts], np.int64)[order]
     for together in _cut(entries, room or room_for(int(entries.sum()))):
         chosen = order[together]
-        yield lay_out(_sketched(parts, of_part[chosen], tables[chosen]), scheme)
+        yield lay_out(_laid_flat(parts, of_part[chosen], tables[chosen]), scheme)
 
 
 def _by_name(parts: Sequence[Part]) -> list[int]:
@@ -90,7 +90,7 @@ def _cut(entries: Places, room: int) -> Iterator[slice]:
         yield slice(start, entries.size)
 
 
-def _sketched(parts: Sequence[Part], of_part: npt.NDArray[np.int64], tables: Places) -> Sketched:
+def _laid_flat(parts: Sequence[Part], of_part: npt.NDArray[np.int64], tables: Places) -> Sketched:
     """Lay flat some tables, given by part and place, in that order."""
     taken = [
         _taken(part.segment, np.flatnonzero(of_part == number), tables[of_part == number])

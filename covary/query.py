@@ -19,7 +19,7 @@ from covary.keychoice import split_key
 from covary.keyrows import SEPARATOR
 from covary.keys import check_normaliser
 from covary.keysets import distinct_keys
-from covary.listing import OnProgress, best_first, candidate_list, count_undefined
+from covary.listing import OnProgress, best_first, candidate_list, count_undefined, show_nothing
 from covary.measures import DEFAULT_MEASURE
 from covary.opensegment import Candidates
 from covary.opentable import Frame, KeyName, open_table
@@ -131,7 +131,7 @@ class Index(StoredSketches):
         A query may come as several sketches, of which each column joins with one: its times at several
         granularities, finest first; the columns of its key in several orders.
         """
-        on_progress = on_progress or _silent
+        on_progress = on_progress or show_nothing
         queries = [query] if isinstance(query, Sketch) else list(query)
         how, rank = settings.how, ranker_named(settings.rank)
         found = rank_all(self, queries, settings, left_out, on_progress)
@@ -270,7 +270,3 @@ def _hits(
 def open_index(path: str | Path) -> Index:
     """Open an index, checking every file against its checksum. Needs neither Spark nor Java."""
     return Index.open(path)
-
-
-def _silent(done: int, total: int) -> None:
-    """Show nothing."""

@@ -2,9 +2,14 @@
 
 import time
 from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from covary import options
 from covary.errors import CovaryError
+
+if TYPE_CHECKING:
+    from covary.history import Change
 
 
 def remove(index: options.IndexFolder, tables: options.Removed, as_json: options.Json = False) -> None:
@@ -16,15 +21,9 @@ def remove(index: options.IndexFolder, tables: options.Removed, as_json: options
 
     A table stays away, though its source still holds it, until you name its file to covary index.
     """
-    from covary.changeviews import done_view
     from covary.maintenance import remove_tables
-    from covary.terminal import print_json, show
 
-    change = remove_tables(index, tables)
-    if as_json:
-        print_json({"index": str(index)} | asdict(change))
-    else:
-        show(done_view(str(index), change))
+    _tell(index, remove_tables(index, tables), as_json)
 
 
 def compact(index: options.IndexFolder, as_json: options.Json = False) -> None:
@@ -34,13 +33,18 @@ def compact(index: options.IndexFolder, as_json: options.Json = False) -> None:
 
     The files are then those of an index built at once from the same tables. Needs room for both on the disk.
     """
-    from covary.changeviews import done_view
     from covary.maintenance import compact_index
     from covary.progress import showing_work
-    from covary.terminal import print_json, show
 
     with showing_work("{done:,} of {total:,} tables merged") as tell:
         change = compact_index(index, tell)
+    _tell(index, change, as_json)
+
+
+def _tell(index: Path, change: "Change", as_json: bool) -> None:
+    from covary.changeviews import done_view
+    from covary.terminal import print_json, show
+
     if as_json:
         print_json({"index": str(index)} | asdict(change))
     else:
