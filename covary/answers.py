@@ -10,7 +10,7 @@ from rich.text import Text
 
 from covary.correlation import SMALLEST_SAMPLE
 from covary.estimates import Estimate
-from covary.facts import IndexFacts, columns_of
+from covary.facts import IndexFacts, add_tables, columns_of
 from covary.hits import Hit, Hits, QueryNote
 from covary.joinwords import column_of, how_it_joins
 from covary.keysets import KeySets, SetEstimate
@@ -196,6 +196,8 @@ def no_hits_view(
         examples: some of its keys.
     """
     query = hits.query
+    if not index.read:
+        return lines_of([f"Nothing in {index.index} joins with {query.table}.", add_tables(index)])
     if hits.max_q is not None and hits.tested:
         lines = [f"Of {count_of(hits.tested, 'column')} tested, none has a q of at most {hits.max_q:g}."]
     elif hits.undefined:

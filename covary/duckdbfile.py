@@ -14,6 +14,7 @@ from covary.columnar import from_arrow, gathered, plain_names
 from covary.csvfile import Dialect
 from covary.errors import MissingPart
 from covary.filesystems import facts_of
+from covary.sqltext import quoted
 from covary.tablesource import TableSource
 
 MARK, MARK_PLACE = b"DUCK", 8
@@ -104,7 +105,7 @@ def _relation(database: Any, source: TableSource) -> tuple[str, bool]:
     """How a table is called in SQL, and whether it's a view."""
     for schema, name, cells in database.execute(LISTING).fetchall():
         if _member(schema, name) == source.member:
-            return f"{_quoted(schema)}.{_quoted(name)}", cells is None
+            return f"{quoted(schema)}.{quoted(name)}", cells is None
     raise ValueError("it is no longer there")
 
 
@@ -115,7 +116,7 @@ def _schema(database: Any, relation: str) -> pa.Schema:
 
 def _expression(field: pa.Field) -> str:
     """How a column is read: Arrow has no infinite times, and would hand them on as others."""
-    name = _quoted(field.name)
+    name = quoted(field.name)
     return (
         IN_REACH.format(name) if pa.types.is_date(field.type) or pa.types.is_timestamp(field.type) else name
     )
@@ -123,7 +124,3 @@ def _expression(field: pa.Field) -> str:
 
 def _member(schema: str, name: str) -> str:
     return name if schema == "main" else f"{schema}.{name}"
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

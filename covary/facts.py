@@ -32,6 +32,7 @@ class IndexFacts:
         entries: ⟨key, number⟩ entries of all sketches together.
         bytes: what the index takes on disk.
         unsketched: names of tables without a key column or without a number column.
+        removed: where the tables are that were removed by hand, and stay away until they are named.
         contents: every table that was found.
     """
 
@@ -47,6 +48,7 @@ class IndexFacts:
     entries: int
     bytes: int
     unsketched: tuple[str, ...]
+    removed: tuple[str, ...]
     contents: tuple[TableRecord, ...]
 
     @property
@@ -121,6 +123,7 @@ def describe(path: Path) -> IndexFacts:
         entries=sum(segment.entries for segment in segments),
         bytes=(path / MANIFEST).stat().st_size + sum(file.size for file in files),
         unsketched=tuple(left.elements()),
+        removed=manifest.excluded,
         contents=tuple(contents),
     )
 
@@ -165,8 +168,13 @@ def info_view(index: IndexFacts, most: int | None = TABLES_SHOWN) -> RenderableT
         f"Made with size {index.size:,}, aggregate {', '.join(index.aggregates)}, hash {index.hash}, "
         f"keys {index.keys}, format {index.format}; {count_of(index.segments, 'segment')}.",
         f"Made from {_names(index.sources)}.",
-        "",
     ]
+    if index.removed:
+        removed = count_of(len(index.removed), "table")
+        head.append(f"Removed by hand, until named to covary index: {removed}, {_names(index.removed)}.")
+    if not index.read:
+        return lines_of([*head, *_left_out(index), add_tables(index)])
+    head.append("")
     table = table_of("table", "rows>", "keys", "numbers")
     for each in index.read[:most]:
         keys, numbers = (Text(_names(columns_of(each, role))) for role in ("key", "number"))
@@ -175,6 +183,11 @@ def info_view(index: IndexFacts, most: int | None = TABLES_SHOWN) -> RenderableT
     tail = [f"and {more:,} more tables: covary info {index.index} --json"] if more > 0 else []
     tail += ["", *_left_out(index), f"One table's columns: covary info {index.index} --table NAME"]
     return Group(lines_of(head), table, lines_of(tail))
+
+
+def add_tables(index: IndexFacts) -> str:
+    """Say how an index without tables gets some."""
+    return f"It holds no tables; add some: covary index SOURCE --into {index.index}"
 
 
 def columns_view(table: TableRecord) -> RenderableType:

@@ -77,7 +77,7 @@ def read_history(index: Path) -> list[Change]:
     """Return the commits of an index, oldest first."""
     try:
         return [Change(**json.loads(line)) for line in _what_counts(index).splitlines()]
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OSError):
         raise DamagedIndex(
             f"{index / HISTORY} is damaged; remove it, the index itself does not need it"
         ) from None

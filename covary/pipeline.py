@@ -4,8 +4,10 @@ DataFrame API alone, so that it runs through Spark Connect too. Spark drives, th
 never shuffled.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from itertools import accumulate
 from threading import Timer
 from typing import TYPE_CHECKING
 
@@ -16,7 +18,7 @@ from covary.errors import UnreadableTable
 from covary.notes import notes_of, record_of
 from covary.plans import LargeTable, Plan, Settings, decided_table, group_name, table_name
 from covary.records import TableRecord
-from covary.shipping import as_task, ship_covary
+from covary.shipping import Parcels, as_task, ship_covary
 from covary.sparksession import is_local
 from covary.sparksources import spark_reason
 from covary.sparktables import ROWS_PER_BATCH, numbered_rows, partition_frames, sample_of
@@ -51,12 +53,13 @@ def run_on_spark(plan: Plan, settings: Settings, spark: "SparkSession") -> None:
 def _jobs(plan: Plan, settings: Settings, spark: "SparkSession") -> "Iterator[DataFrame]":
     if plan.groups:
         numbers = spark.range(0, len(plan.groups), 1, _task_count(len(plan.groups)))
-        yield numbers.mapInArrow(as_task(sketch_groups, plan.groups, settings), DONE_SQL)
+        yield numbers.mapInArrow(as_task(sketch_groups, Parcels(plan.groups), settings), DONE_SQL)
     if plan.large:
-        chunks = sum(len(table.chunks) for table in plan.large)
+        tables = Parcels(plan.large)
+        *starts, chunks = accumulate((len(table.chunks) for table in plan.large), initial=0)
         numbers = spark.range(0, chunks, 1, chunks)
-        partials = numbers.mapInArrow(as_task(sketch_chunks, plan.large, settings), PARTIAL_SQL)
-        yield partials.groupBy("table").applyInArrow(as_task(merge_table, plan.large, settings), DONE_SQL)
+        partials = numbers.mapInArrow(as_task(sketch_chunks, tables, starts, settings), PARTIAL_SQL)
+        yield partials.groupBy("table").applyInArrow(as_task(merge_table, tables, settings), DONE_SQL)
 
 
 def sketch_spark_tables(
@@ -87,11 +90,20 @@ def sketch_spark_tables(
             except OSError:
                 raise
             except Exception as problem:
+                if not _is_up(spark):  # no fault of the table's
+                    raise
                 reason = problem.reason if isinstance(problem, UnreadableTable) else spark_reason(problem)
                 left_out.append(record_of(source, problem=reason))
     finally:
         spark.conf.set(name, str(before))
     return segments, left_out
+
+
+def _is_up(spark: "SparkSession") -> bool:
+    try:
+        return len(spark.range(0, 1, 1, 1).collect()) == 1
+    except Exception:
+        return False
 
 
 def _sketch_spark_table(number: int, table: LargeTable, settings: Settings, spark: "SparkSession") -> None:
@@ -140,7 +152,7 @@ def answer(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def sketch_groups(
-    groups: Sequence[tuple[TableSource, ...]], settings: Settings, batches: Iterator[pa.RecordBatch]
+    groups: Parcels[tuple[TableSource, ...]], settings: Settings, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Run the tasks of groups of tables, given by their numbers."""
     for number in _numbers(batches):
@@ -148,17 +160,24 @@ def sketch_groups(
 
 
 def sketch_chunks(
-    tables: Sequence[LargeTable], settings: Settings, batches: Iterator[pa.RecordBatch]
+    tables: Parcels[LargeTable], starts: Sequence[int], settings: Settings, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Sketch chunks of large tables, given by their places among the chunks of all of them."""
-    everything = [(number, chunk) for number, table in enumerate(tables) for chunk in table.chunks]
+    """Sketch chunks of large tables, given by their places among the chunks of all of them.
+
+    Args:
+        tables: all that are large.
+        starts: the place of the first chunk of each.
+        settings: of the build.
+        batches: the places.
+    """
     for place in _numbers(batches):
-        number, chunk = everything[place]
-        yield sketch_chunk(number, tables[number], chunk, settings)
+        number = bisect_right(starts, place) - 1
+        table = tables[number]
+        yield sketch_chunk(number, table, table.chunks[place - starts[number]], settings)
 
 
 def merge_table(
-    tables: Sequence[LargeTable] | Mapping[int, LargeTable], settings: Settings, partials: pa.Table
+    tables: Parcels[LargeTable] | Mapping[int, LargeTable], settings: Settings, partials: pa.Table
 ) -> pa.Table:
     """Merge the partial sketches of one large table."""
     number = partials.column("table")[0].as_py()

@@ -13,6 +13,7 @@ from covary.csvfile import Dialect
 from covary.errors import MissingPart
 from covary.masking import without_secrets_of
 from covary.pgcatalogue import COLUMNS, FILE, LISTING, SHAPE, expression_of
+from covary.sqltext import literal, quoted
 from covary.tablesource import TableSource
 
 BATCH_BYTES = "adbc.postgresql.batch_size_hint_bytes"
@@ -21,6 +22,7 @@ BEYOND_THE_LAST_BLOCK = (1 << 32) - 1
 UNKNOWN_SIZE = 1 << 20  # a view's: one of many small tables
 TOLD_BY_THE_SERVER = re.compile(r"(?:FATAL|ERROR|PANIC):\s+([^\n]*)")
 TOLD_BY_THE_DRIVER = re.compile(r"^.*\[libpq\] (?:Failed to connect: )?")
+NO_PASSWORD = "no password supplied"
 CHANGED = "it changed while it was read; try again"
 
 
@@ -77,7 +79,7 @@ def postgresql_ranges(
     if not source.snapshot:
         return []
     with _asking(source.path) as cursor:
-        cursor.execute(SHAPE.format(_literal(str(source.member))))
+        cursor.execute(SHAPE.format(literal(str(source.member))))
         blocks = int(cursor.fetchone()[0])
     parts = max(1, min(blocks, -(-source.size // chunk_bytes)))
     starts = sorted({blocks * part // parts for part in range(parts)})
@@ -93,7 +95,7 @@ def postgresql_frames(
         expressions = _expressions(cursor, source)
         if not set(columns) <= set(expressions):
             raise ValueError(CHANGED)
-        listed = ", ".join(f"{expressions[column]} AS {_quoted(column)}" for column in columns)
+        listed = ", ".join(f"{expressions[column]} AS {quoted(column)}" for column in columns)
         rows = f"FROM {source.member}"
         if part[1] >= 0:
             rows = f"FROM ONLY {source.member} WHERE ctid >= '({part[0]},0)' AND ctid < '({part[1]},0)'"
@@ -106,8 +108,8 @@ def postgresql_frames(
 
 
 def _expressions(cursor: Any, source: TableSource) -> dict[str, str]:
-    cursor.execute(COLUMNS.format(_literal(str(source.member))))
-    found = {name: expression_of(_quoted(name), *kind) for name, *kind in cursor.fetchall()}
+    cursor.execute(COLUMNS.format(literal(str(source.member))))
+    found = {name: expression_of(quoted(name), *kind) for name, *kind in cursor.fetchall()}
     return {name: expression for name, expression in found.items() if expression}
 
 
@@ -116,7 +118,7 @@ def _refuse_another_file(cursor: Any, source: TableSource) -> None:
 
     Our transaction has it locked against that by now, so that it can't happen after this.
     """
-    cursor.execute(FILE.format(_literal(str(source.member))))
+    cursor.execute(FILE.format(literal(str(source.member))))
     expected = source.version.partition(" ")[0]
     if expected and str(cursor.fetchone()[0]) != expected:
         raise ValueError(CHANGED)
@@ -136,7 +138,7 @@ def _asking(url: str, snapshot: str = "", hold: bool = False) -> Iterator[Any]:
         with driver.connect(_with_time_limit(url), autocommit=True) as connection, connection.cursor() as ask:
             ask.execute(f"BEGIN {level} READ ONLY")
             if snapshot:
-                ask.execute(f"SET TRANSACTION SNAPSHOT {_literal(snapshot)}")
+                ask.execute(f"SET TRANSACTION SNAPSHOT {literal(snapshot)}")
             # Rows in the order of their blocks, whoever else is reading.
             ask.execute("SET LOCAL synchronize_seqscans = off")
             ask.execute("SET LOCAL max_parallel_workers_per_gather = 0")
@@ -158,12 +160,6 @@ def _reason(url: str, text: str) -> str:
         return "the connection that held its state was lost; try again"
     told = TOLD_BY_THE_SERVER.search(text)
     reason = told[1] if told else TOLD_BY_THE_DRIVER.sub("", text.strip().split("\n")[0])
+    if NO_PASSWORD in reason:
+        return f"{reason}; give it in PGPASSWORD or in the file .pgpass, it is never stored in an index"
     return without_secrets_of(url, reason)
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"

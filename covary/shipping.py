@@ -13,7 +13,7 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 PACKAGE = "covary"
 SHIPPED = "spark.covary.shipped"  # noted in the session itself, which may outlive this process
+T = TypeVar("T")
 
 
 def ship_covary(spark: "SparkSession") -> None:
@@ -46,6 +47,17 @@ def as_task(function: Callable[..., Any], *first: Any) -> Callable[[Any], Any]:
         return work(*arguments, rows)
 
     return run
+
+
+class Parcels(Generic[T]):
+    """What tasks work on, packed one by one: a task of a large build unpacks only its own."""
+
+    def __init__(self, things: Iterable[T]) -> None:
+        self._packed = [pickle.dumps(thing) for thing in things]
+
+    def __getitem__(self, number: int) -> T:
+        thing: T = pickle.loads(self._packed[number])
+        return thing
 
 
 @cache

@@ -13,6 +13,7 @@ import polars as pl
 from covary.csvfile import Dialect
 from covary.filesystems import facts_of
 from covary.rowtext import text_frames
+from covary.sqltext import quoted
 from covary.tablesource import TableSource
 
 MARK = b"SQLite format 3\0"
@@ -61,7 +62,7 @@ def sqlite_ranges(source: TableSource, dialect: Dialect | None, chunk_bytes: int
         if number is None:
             return []
         first, last = database.execute(
-            f"SELECT min({number}), max({number}) FROM {_quoted(str(source.member))}"
+            f"SELECT min({number}), max({number}) FROM {quoted(str(source.member))}"
         ).fetchone()
     if first is None:
         return []
@@ -75,7 +76,7 @@ def sqlite_frames(
 ) -> Iterator[pl.DataFrame]:
     """The rows with some numbers, or all, in batches of bounded size."""
     with _reading(source.path) as database:
-        rows = f"SELECT {', '.join(map(_quoted, columns))} FROM {_quoted(str(source.member))}"
+        rows = f"SELECT {', '.join(map(quoted, columns))} FROM {quoted(str(source.member))}"
         if part == (0, -1):
             cursor = database.execute(rows)
         else:
@@ -118,8 +119,4 @@ def _last_row(database: sqlite3.Connection, table: str) -> int:
     number = _row_number(database, table)
     if number is None:
         return 0
-    return max(0, database.execute(f"SELECT max({number}) FROM {_quoted(table)}").fetchone()[0] or 0)
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
+    return max(0, database.execute(f"SELECT max({number}) FROM {quoted(table)}").fetchone()[0] or 0)

@@ -24,11 +24,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import xxhash
+
 from covary.errors import CovaryError, DamagedIndex, NotAnIndex, UnsupportedFormat
 from covary.segmentfiles import FILES, StoredFile, StoredSegment
 from covary.sketches import SketchConfig
 
-FORMAT = 4
+FORMAT = 5
 MANIFEST = "manifest.json"
 SEGMENTS = "segments"
 
@@ -61,9 +63,10 @@ class Manifest:
         return sum(file.size for segment in self.segments for file in segment.files.values())
 
     def to_json(self) -> str:
-        """Return the manifest as it stands on disk."""
+        """Return the manifest as it stands on disk, with a checksum of all else that it says."""
         config = asdict(self.config) | {"seed": self.config.scheme.seed}
-        return json.dumps(asdict(self) | {"config": config}, indent=1, sort_keys=True) + "\n"
+        content = asdict(self) | {"config": config}
+        return _as_json(content | {"checksum": _checksum_of(content)}) + "\n"
 
 
 def parse_manifest(text: str) -> Manifest:
@@ -71,6 +74,14 @@ def parse_manifest(text: str) -> Manifest:
     content = json.loads(text)
     content["config"].pop("seed")
     return _manifest_from(content)
+
+
+def _as_json(content: dict[str, Any]) -> str:
+    return json.dumps(content, indent=1, sort_keys=True)
+
+
+def _checksum_of(content: dict[str, Any]) -> str:
+    return str(xxhash.xxh3_128_hexdigest(_as_json(content).encode()))
 
 
 def read_manifest(index: Path) -> Manifest:
@@ -96,12 +107,17 @@ def read_manifest(index: Path) -> Manifest:
             f"rebuild it with covary index --fresh, or install the covary that made it"
         )
     try:
+        altered = content.pop("checksum") != _checksum_of(content)
         seed = content["config"].pop("seed")
         manifest = _manifest_from(content)
     except (KeyError, TypeError, ValueError, AttributeError, CovaryError):
         raise DamagedIndex(
             f"{file} is damaged: entries are missing; rebuild the index with covary index --fresh"
         ) from None
+    if altered:
+        raise DamagedIndex(
+            f"{file} is damaged: it was altered; put it back, or rebuild the index with covary index --fresh"
+        )
     if seed != manifest.config.scheme.seed:
         raise UnsupportedFormat(
             f"{index} was made with seed {seed}, which this covary does not use; "

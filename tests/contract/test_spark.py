@@ -15,7 +15,7 @@ import covary
 from covary import pipeline, plans
 from covary.errors import CannotWrite
 from covary.hashing import SCHEMES
-from covary.shipping import as_task
+from covary.shipping import Parcels, as_task
 from covary.sketches import SketchConfig
 from covary.sources import find_tables
 
@@ -134,6 +134,22 @@ def test_what_travels_to_the_workers_can_be_pickled(lake, large, small_chunks, t
     assert pickle.loads(pickle.dumps((todo, settings))) == (todo, settings)
     for work in (pipeline.sketch_groups, pipeline.sketch_chunks, pipeline.merge_table):
         assert callable(cloudpickle.loads(cloudpickle.dumps(as_task(work, todo, settings))))
+
+
+def fail_to_unpack():
+    raise AssertionError("what another task works on was unpacked")
+
+
+class Unwanted:
+    def __reduce__(self):
+        return fail_to_unpack, ()
+
+
+def test_a_task_unpacks_only_what_it_works_on():
+    parcels = pickle.loads(pickle.dumps(Parcels([Unwanted(), ("mine",), Unwanted()])))
+    assert parcels[1] == ("mine",)
+    with pytest.raises(AssertionError, match="another task"):
+        parcels[0]
 
 
 def test_a_broken_file_is_named_and_the_rest_is_there(spark, lake, tmp_path):

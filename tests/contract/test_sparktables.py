@@ -1,5 +1,8 @@
 """Tables, views and queries of a Spark session are sketched as the same rows in a file are."""
 
+import subprocess
+import sys
+
 import polars as pl
 import pytest
 
@@ -82,3 +85,31 @@ def test_a_view_without_rows_or_without_numbers_is_named(spark, catalog, tmp_pat
     problems = dict(index.tables.select("name", "problem").iter_rows())
     assert problems["places.empty"] == "it has no rows"
     assert problems["places.words"] is None
+
+
+STOPPED = """
+import sys
+from pathlib import Path
+from covary.pipeline import sketch_spark_tables
+from covary.plans import PARTS, PROGRESS, Settings
+from covary.sketches import SketchConfig
+from covary.sparksession import start_session
+from covary.sparksources import spark_tables
+
+for name in (PARTS, PROGRESS):
+    Path(sys.argv[1], name).mkdir()
+spark = start_session("local[1]")
+spark.range(9).createOrReplaceTempView("numbers")
+tables = spark_tables("spark:numbers", spark)
+spark.sparkContext._jsc.sc().stop()  # as a cluster that is lost ends it, unknown to Python
+print(sketch_spark_tables(tables, 0, Settings(SketchConfig(64), (), (), sys.argv[1]), spark))
+"""
+
+
+def test_a_spark_that_is_lost_is_no_fault_of_its_tables(tmp_path):
+    ended = subprocess.run(
+        [sys.executable, "-c", STOPPED, tmp_path], capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 1
+    assert not ended.stdout  # no list of tables that could not be read
+    assert "org.apache.spark" in ended.stderr

@@ -282,12 +282,23 @@ def test_many_skipped_tables_are_not_all_listed(tmp_path, without_spark):
 def test_info_tells_settings_tables_and_what_was_skipped(index):
     shown = run("info", index).stdout
     assert (
-        "Made with size 1,024, aggregate mean, hash xxhash64, keys canonical-1, format 4; 1 segment." in shown
+        "Made with size 1,024, aggregate mean, hash xxhash64, keys canonical-1, format 5; 1 segment." in shown
     )
     assert "bytes per entry" in " ".join(shown.split())  # lines are folded where the path is long
     row = next(line for line in shown.splitlines() if line.startswith("weather"))
     assert row.split() == ["weather", "672", "date", "temp,", "rain"]
     assert "empty.csv: the file is empty" in shown
+
+
+def test_an_index_without_tables_says_how_to_get_some(copied, lake):
+    assert run("remove", copied, "*").stdout.startswith("Removed 6 tables.")
+    hint = f"It holds no tables; add some: covary index SOURCE --into {copied}"
+    info = " ".join(run("info", copied).stdout.split())
+    assert "Removed by hand, until named to covary index: 6 tables, " in info
+    assert info.endswith(hint)
+    answer = run("query", lake / "sales.csv", "--key", "day", "--value", "revenue", "--index", copied)
+    assert answer.exit_code == 0
+    assert " ".join(answer.stdout.split()) == f"Nothing in {copied} joins with sales. {hint}"
 
 
 def test_info_of_a_table_tells_each_column_and_why(index):

@@ -279,7 +279,7 @@ def test_a_wrong_password_is_told_without_the_password(sold, tmp_path):
 
 def test_a_password_from_the_environment_will_do(sold, monkeypatch):
     url = sold.url.replace(":hush-hush", "")
-    with pytest.raises(UnreadableTable, match="no password supplied"):
+    with pytest.raises(UnreadableTable, match="no password supplied; give it in PGPASSWORD"):
         table_at(url)
     monkeypatch.setenv("PGPASSWORD", "hush-hush")
     assert read_whole(table_at(url)).height == FRAME.height

@@ -9,6 +9,7 @@ import pytest
 
 from covary.commits import building, commit
 from covary.errors import CannotWrite, DamagedIndex, IndexBusy, NotAnIndex, UnsupportedFormat
+from covary.history import read_history
 from covary.kernel import finish, sketch_rows
 from covary.keyrows import exact_key
 from covary.query import open_index
@@ -85,7 +86,7 @@ def test_a_truncated_or_missing_file_is_named(index, name):
 
 
 @pytest.mark.parametrize(
-    "content", ["", "{", "[]", "null", "{}", '{"format": 4}', '{"format": 4, "config": 3}']
+    "content", ["", "{", "[]", "null", "{}", '{"format": 5}', '{"format": 5, "config": 3}']
 )
 def test_a_damaged_manifest_is_named(index, content):
     (index / "manifest.json").write_text(content)
@@ -103,6 +104,21 @@ def test_a_manifest_with_entries_of_another_kind_is_named(index, part):
     (index / "manifest.json").write_text(json.dumps(content))
     with pytest.raises(DamagedIndex, match=r"manifest\.json is damaged"):
         open_index(index)
+
+
+def test_a_manifest_that_was_altered_is_damage_whatever_it_says(index):
+    text = (index / "manifest.json").read_text()
+    (index / "manifest.json").write_text(text.replace('"size": 16', '"size": 15'))
+    assert (index / "manifest.json").read_text() != text
+    with pytest.raises(DamagedIndex, match=r"manifest\.json is damaged: it was altered"):
+        open_index(index)
+
+
+def test_a_history_that_can_not_be_read_is_damage(index):
+    (index / "history.jsonl").unlink()
+    (index / "history.jsonl").mkdir()
+    with pytest.raises(DamagedIndex, match=r"history\.jsonl is damaged; remove it"):
+        read_history(index)
 
 
 def test_a_segment_that_is_a_file_is_damage(index):
