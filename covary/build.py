@@ -2,8 +2,8 @@
 
 import os
 import time
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Mapping, Sequence, Set
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import polars as pl
 
 from covary.buildsettings import AskedSettings
-from covary.changes import Changes, KnownTable, compare, known_tables, names_to_keep, same_as_before
+from covary.changes import Changes, compare, names_to_keep, same_as_before
 from covary.collection import (
     Source,
     looking_for_tables,
@@ -22,10 +22,10 @@ from covary.collection import (
     sources_there,
     without_removed,
 )
-from covary.commits import Draft, building, commit
-from covary.errors import CannotWrite, DamagedIndex, NoSuchColumn, NoTables
+from covary.commits import building, commit
+from covary.errors import CannotWrite, NoSuchColumn, NoTables
+from covary.held import Held, held_by
 from covary.history import Change
-from covary.integrity import require_sound
 from covary.keychoice import split_key
 from covary.keyrows import SEPARATOR
 from covary.maintenance import in_few_segments, without_tables, written
@@ -36,13 +36,12 @@ from covary.pipeline import run_on_spark, sketch_spark_tables
 from covary.plans import PARTS, PROGRESS, Settings, plan
 from covary.postgresql import one_state
 from covary.query import Index
-from covary.records import TableRecord
 from covary.segment import build_segment
-from covary.segmentfiles import Segment, StoredSegment, open_description, open_segment, write_files
-from covary.sources import Listing, find_tables, with_checksums
+from covary.segmentfiles import Segment, open_segment, write_files
+from covary.sources import find_tables, with_checksums
 from covary.sparksession import session
 from covary.sparksources import FORMAT
-from covary.store import Manifest, read_manifest, segment_folder
+from covary.store import Manifest, read_manifest
 from covary.watching import OnProgress, watching
 
 if TYPE_CHECKING:
@@ -142,79 +141,46 @@ def update_index(
         running = cache(lambda: sessions.enter_context(session(*where)))
         current = None if refresh.fresh or draft.before is None else read_manifest(folder)
         settings = asked.of(current, folder) if current else asked.of_a_new_index()
-        held = _held_segments(settings, draft, repair=refresh.repair)
-        known = known_tables((segment, stored.removed) for stored, segment in held)
+        held = held_by(folder, settings, repair=refresh.repair)
         places = sources_of(named, settings, folder)
         away = removed_by_hand(named, settings)
-        keep = names_to_keep(known, keep_missing=refresh.keep_missing)
-        damaged = _damaged_tables(settings, held, draft)
-        there = sources_there(places, settings, [*known, *damaged])
-        with looking_for_tables():
-            listing = find_tables(there, settings.sources, keep, running)
-        listing = without_removed(away, listing, places)
-        if refresh.checksum:
-            listing = with_checksums(listing)
-        changes = compare(listing, known, keep_missing=refresh.keep_missing)
-        changes = replace(changes, left_out=(*changes.left_out, *_lost(damaged, listing)))
+        changes = _look(places, away, settings, held, refresh, running)
         tasks = Settings(settings.config, settings.keys, settings.values, str(draft.folder))
         new = _read(changes, tasks, running, on_progress)
-        if same_as_before(changes, new, known):
+        if same_as_before(changes, new, held.tables):
             new, changes = [], replace(changes, dead={})
         if current is None:
             _refuse_emptiness(new, tasks)
-        segments = without_tables([stored for stored, _ in held], changes.dead)
+        segments = without_tables(held.segments, changes.dead)
         if new:
             segments += written(merged(map(all_of, new), settings.config.scheme), draft)
-        if held:
+        if held.segments:
             segments = in_few_segments(segments, draft, settings.config.scheme)
         manifest = replace(settings, segments=segments, sources=tuple(places), excluded=tuple(sorted(away)))
         change = _change(changes, new, manifest, started)
-        if manifest.to_json() != draft.before or len(held) < len(settings.segments):
+        if manifest.to_json() != draft.before or len(held.segments) < len(settings.segments):
             commit(draft, manifest, change)
     return Update(Index.open(folder, check=False), change)
 
 
-def _held_segments(settings: Manifest, draft: Draft, *, repair: bool) -> list[tuple[StoredSegment, Segment]]:
-    """Open the segments; to repair an index, only those that are whole: tables of others are read again."""
-    held = []
-    for stored in settings.segments:
-        try:
-            require_sound(draft.index, stored, read=repair)
-            segment = open_segment(segment_folder(draft.index, stored))
-            _ = segment.places  # which shows whether they can be read
-        except DamagedIndex as problem:
-            if not repair:
-                raise DamagedIndex(
-                    f"{problem}; covary index --into {draft.index} --repair mends it"
-                ) from None
-        else:
-            held.append((stored, segment))
-    return held
-
-
-def _damaged_tables(
-    settings: Manifest, held: Sequence[tuple[StoredSegment, Segment]], draft: Draft
-) -> list[KnownTable]:
-    """List the tables of segments that are not whole, as far as they can be told."""
-    whole = {stored.name for stored, _ in held}
-    found: list[KnownTable] = []
-    for stored in settings.segments:
-        if stored.name not in whole:
-            with suppress(DamagedIndex, OSError):
-                described = open_description(segment_folder(draft.index, stored))
-                found += [table for table in known_tables([(described, stored.removed)]) if not table.problem]
-    return found
-
-
-def _lost(damaged: Sequence[KnownTable], listing: Listing) -> tuple[TableRecord, ...]:
-    """Name the tables that were damaged and can't be read again now."""
-    present = {table.identity for table in listing.tables}
-    problem = "it was damaged in the index and is not to be found in its source now"
-    return tuple(
-        TableRecord(table.name, table.path, problem=problem, source=table.source)
-        for table in damaged
-        if table.identity not in present
-    )
+def _look(
+    places: Mapping[str, str],
+    away: Set[str],
+    settings: Manifest,
+    held: Held,
+    refresh: Refresh,
+    running: "Session",
+) -> Changes:
+    """Find the tables of all sources, and hold them against what the index holds."""
+    keep = names_to_keep(held.tables, keep_missing=refresh.keep_missing)
+    there = sources_there(places, settings, [*held.tables, *held.damaged])
+    with looking_for_tables():
+        listing = find_tables(there, settings.sources, keep, running)
+    listing = without_removed(away, listing, places)
+    if refresh.checksum:
+        listing = with_checksums(listing)
+    changes = compare(listing, held.tables, keep_missing=refresh.keep_missing)
+    return replace(changes, left_out=(*changes.left_out, *held.lost(listing)))
 
 
 def _read(

@@ -1,0 +1,68 @@
+"""What an index holds when a build begins: segments that are whole, and the tables of those that are not."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from covary.changes import KnownTable, known_tables
+from covary.errors import DamagedIndex
+from covary.integrity import require_sound
+from covary.records import TableRecord
+from covary.segmentfiles import Segment, StoredSegment, open_description, open_segment
+from covary.sources import Listing
+from covary.store import Manifest, segment_folder
+
+DAMAGED = "it was damaged in the index and is not to be found in its source now"
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What can be kept of an index.
+
+    Attributes:
+        segments: those that are whole.
+        tables: that they hold.
+        damaged: the tables of the other segments, as far as they can be told.
+    """
+
+    segments: tuple[StoredSegment, ...]
+    tables: list[KnownTable]
+    damaged: list[KnownTable]
+
+    def lost(self, listing: Listing) -> tuple[TableRecord, ...]:
+        """Name the tables that were damaged and can't be read again now."""
+        present = {table.identity for table in listing.tables}
+        return tuple(
+            TableRecord(table.name, table.path, problem=DAMAGED, source=table.source)
+            for table in self.damaged
+            if table.identity not in present
+        )
+
+
+def held_by(index: Path, settings: Manifest, *, repair: bool) -> Held:
+    """Open the segments of an index; damage is refused, unless it is to be repaired."""
+    whole: list[tuple[StoredSegment, Segment]] = []
+    damaged: list[StoredSegment] = []
+    for stored in settings.segments:
+        try:
+            require_sound(index, stored, read=repair)
+            segment = open_segment(segment_folder(index, stored))
+            _ = segment.places  # which shows whether they can be read
+        except DamagedIndex as problem:
+            if not repair:
+                raise DamagedIndex(f"{problem}; covary index --into {index} --repair mends it") from None
+            damaged.append(stored)
+        else:
+            whole.append((stored, segment))
+    tables = known_tables((segment, stored.removed) for stored, segment in whole)
+    return Held(tuple(stored for stored, _ in whole), tables, _tables_of(damaged, index))
+
+
+def _tables_of(damaged: Sequence[StoredSegment], index: Path) -> list[KnownTable]:
+    found: list[KnownTable] = []
+    for stored in damaged:
+        with suppress(DamagedIndex, OSError):
+            described = open_description(segment_folder(index, stored))
+            found += [table for table in known_tables([(described, stored.removed)]) if not table.problem]
+    return found
