@@ -63,10 +63,10 @@ class Manifest:
         return sum(file.size for segment in self.segments for file in segment.files.values())
 
     def to_json(self) -> str:
-        """Return the manifest as it stands on disk, with a checksum of all else that it says."""
+        """Return the manifest as it stands on disk, sealed with a checksum of what it says."""
         config = asdict(self.config) | {"seed": self.config.scheme.seed}
         content = asdict(self) | {"config": config}
-        return _as_json(content | {"checksum": _checksum_of(content)}) + "\n"
+        return _as_json(content | {"checksum": seal_of(content)}) + "\n"
 
 
 def parse_manifest(text: str) -> Manifest:
@@ -80,7 +80,8 @@ def _as_json(content: dict[str, Any]) -> str:
     return json.dumps(content, indent=1, sort_keys=True)
 
 
-def _checksum_of(content: dict[str, Any]) -> str:
+def seal_of(content: dict[str, Any]) -> str:
+    """Return the checksum of what a manifest says."""
     return str(xxhash.xxh3_128_hexdigest(_as_json(content).encode()))
 
 
@@ -107,7 +108,7 @@ def read_manifest(index: Path) -> Manifest:
             f"rebuild it with covary index --fresh, or install the covary that made it"
         )
     try:
-        altered = content.pop("checksum") != _checksum_of(content)
+        altered = content.pop("checksum") != seal_of(content)
         seed = content["config"].pop("seed")
         manifest = _manifest_from(content)
     except (KeyError, TypeError, ValueError, AttributeError, CovaryError):

@@ -13,6 +13,7 @@ from covary.errors import CannotWrite, IncompatibleSketches
 from covary.records import TableRecord
 from covary.segment import build_segment
 from covary.segmentfiles import open_segment, write_files
+from covary.store import seal_of
 
 
 def test_the_running_session_is_used_and_left_running(spark, lake, tmp_path):
@@ -65,12 +66,13 @@ def test_an_index_of_another_normaliser_or_seed_is_refused(spark, lake, tmp_path
     build_index(lake.folder, tmp_path / "index", spark)
     manifest = tmp_path / "index" / "manifest.json"
     content = json.loads(manifest.read_text())
+    del content["checksum"]
     content["config"]["normaliser"] = "text-0"
-    manifest.write_text(json.dumps(content))
+    manifest.write_text(json.dumps(content | {"checksum": seal_of(content)}))
     with pytest.raises(IncompatibleSketches, match="text-0"):
         open_index(tmp_path / "index").query(lake.query, "place", "x")
     content["config"] |= {"normaliser": "text-1", "seed": 7}
-    manifest.write_text(json.dumps(content))
+    manifest.write_text(json.dumps(content | {"checksum": seal_of(content)}))
     with pytest.raises(CovaryError, match="seed"):
         open_index(tmp_path / "index")
 
