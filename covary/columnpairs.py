@@ -138,17 +138,27 @@ def columns_of(index: Index) -> Columns:
     return Columns(numbered, order, np.append(starts, order.size))
 
 
-def compare_columns(index: Index, columns: Columns, some: Iterable[int], settings: Settings) -> Found:
-    """Compare some columns with all that come after them."""
+def compare_columns(
+    index: Index, columns: Columns, some: Iterable[int], settings: Settings, last_bin: int | None = None
+) -> Found:
+    """Compare some columns with all that come after them.
+
+    Args:
+        index: that they are of.
+        columns: all of it.
+        some: those to compare.
+        settings: of the question.
+        last_bin: pairs with p-values beyond it are counted, but are not among the best.
+    """
     best: list[Found] = []
     for column in some:
-        best.append(_compare(index, columns, column, settings))
+        best.append(_compare(index, columns, column, settings, last_bin))
         if len(best) > 100:
             best = [together(best, settings.top)]
     return together(best, settings.top)
 
 
-def _compare(index: Index, columns: Columns, column: int, settings: Settings) -> Found:
+def _compare(index: Index, columns: Columns, column: int, settings: Settings, last_bin: int | None) -> Found:
     numbers = columns.sketches_of(column)
     queries = [index.sketch_at(int(number)) for number in numbers]
     ranked = rank_all(index, queries, settings, _same_table(index, int(numbers[0])), show_nothing)
@@ -156,6 +166,8 @@ def _compare(index: Index, columns: Columns, column: int, settings: Settings) ->
     tested, scores, chance = ranked.tested.only(later), ranked.scores[later], ranked.chance[later]
     known = chance[~np.isnan(chance)]
     bins, counts = np.unique(_bins(known), return_counts=True)
+    if last_bin is not None:
+        scores = np.where(_bins(chance) <= last_bin, scores, np.nan)
     found = Found(
         numbers[tested.asked],
         tested.sketches,
@@ -217,6 +229,16 @@ def q_values(found: Found) -> dict[str, Floats]:
 def survivors(found: Found, settings: Settings) -> int:
     """Count the pairs whose q-value is small enough."""
     return int(found.counts[q_values(found)[settings.correction] <= settings.level].sum())
+
+
+def bin_to_ask_for(found: Found, settings: Settings) -> int | None:
+    """Return the last bin of p-values that survive, if better pairs that don't have crowded others out."""
+    if settings.max_q is None:
+        return None
+    surviving = found.bins[q_values(found)[settings.correction] <= settings.max_q]
+    last = int(surviving.max(initial=-1))
+    shown = np.count_nonzero(_bins(found.chance) <= last)
+    return last if shown < min(settings.top, survivors(found, settings)) else None
 
 
 def measured(index: Index, found: Found, settings: Settings) -> Iterator[Pair]:

@@ -21,6 +21,7 @@ from covary.columnpairs import (
     Columns,
     Found,
     Pairs,
+    bin_to_ask_for,
     columns_of,
     compare_columns,
     measured,
@@ -135,20 +136,15 @@ def find_pairs(
 ) -> Pairs:
     """Compare every column of an index with every other that it joins with."""
     started = time.perf_counter()
-    columns = columns_of(index)
-    tasks = max(1, -(-columns.count // COLUMNS_PER_TASK))
-    best, state = together([], settings.top), _state_of(index)
+    columns = columns_of(index).count
     _ship(spark)
-    for numbers in np.array_split(np.arange(tasks), min(tasks, ROUNDS)):
-        first, end = int(numbers[0]), int(numbers[-1]) + 1
-        todo = spark.range(first, end, 1, end - first)
-        done = todo.mapInArrow(as_task(compare_some, state, tasks, settings), _sql(FOUND)).toArrow()
-        best = together([best, *map(_found_from, done.to_pylist())], settings.top)
-        if on_progress:
-            on_progress(columns.count * end // tasks, columns.count)
+    best = _best_pairs(index, columns, settings, spark, on_progress)
+    last_bin = bin_to_ask_for(best, settings)
+    if last_bin is not None:
+        best = _best_pairs(index, columns, settings, spark, on_progress, last_bin)
     return Pairs(
         path=str(index.path),
-        columns=columns.count,
+        columns=columns,
         compared=int(best.counts.sum()),
         survivors=survivors(best, settings),
         level=settings.level,
@@ -157,14 +153,36 @@ def find_pairs(
     )
 
 
-def compare_some(state: tuple[str, str], tasks: int, settings: Settings, batches: Batches) -> Batches:
+def _best_pairs(
+    index: Index,
+    columns: int,
+    settings: Settings,
+    spark: "SparkSession",
+    on_progress: OnProgress | None,
+    last_bin: int | None = None,
+) -> Found:
+    tasks = max(1, -(-columns // COLUMNS_PER_TASK))
+    compare = as_task(compare_some, _state_of(index), tasks, settings, last_bin)
+    best = together([], settings.top)
+    for numbers in np.array_split(np.arange(tasks), min(tasks, ROUNDS)):
+        first, end = int(numbers[0]), int(numbers[-1]) + 1
+        done = spark.range(first, end, 1, end - first).mapInArrow(compare, _sql(FOUND)).toArrow()
+        best = together([best, *map(_found_from, done.to_pylist())], settings.top)
+        if on_progress:
+            on_progress(columns * end // tasks, columns)
+    return best
+
+
+def compare_some(
+    state: tuple[str, str], tasks: int, settings: Settings, last_bin: int | None, batches: Batches
+) -> Batches:
     """Compare the columns of one task, given by its number among so many."""
     for batch in batches:
         for number in batch.column(0).to_pylist():
             columns = _columns(*state)
             # Every so-manieth: neighbours are of one table, and a table of popular keys costs more.
             some = range(number, columns.count, tasks)
-            found = compare_columns(_opened(*state), columns, some, settings)
+            found = compare_columns(_opened(*state), columns, some, settings, last_bin)
             yield pa.RecordBatch.from_pylist([_found_row(found)], FOUND)
 
 

@@ -142,6 +142,15 @@ def test_the_best_pairs_are_the_first_of_all(index, spark):
     assert max(pair.right.q_value for pair in few) <= 0.05
 
 
+def test_pairs_that_may_be_chance_do_not_crowd_out_others(index, spark):
+    every = on_spark.pairs(index, 10_000, spark, rank="jc", max_q=0.05)
+    few = on_spark.pairs(index, 5, spark, rank="jc", max_q=0.05)
+    crowded = on_spark.pairs(index, 5, spark, rank="jc")
+    assert any(pair.right.q_value > 0.05 for pair in crowded)
+    assert few.pairs == every.pairs[:5]
+    assert (few.compared, few.survivors) == (every.compared, every.survivors)
+
+
 def test_pairs_hold_each_pair_of_columns_once_and_none_of_one_table(index, spark):
     found = on_spark.pairs(index.path, 10_000, spark)
     names = [
