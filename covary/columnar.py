@@ -7,7 +7,6 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 import pyarrow.ipc
-import pyarrow.parquet
 
 from covary.csvfile import Dialect
 from covary.filesystems import is_url, open_bytes
@@ -61,12 +60,14 @@ def parquet_batches(
 @contextmanager
 def parquet_file(path: str, **options: Any) -> Iterator[Any]:
     """Open a Parquet file by path or URL."""
+    from pyarrow.parquet import ParquetFile  # noqa: PLC0415  14 MB, which asking an index need not have
+
     if not is_url(path):
-        with pa.parquet.ParquetFile(path, **options) as file:
+        with ParquetFile(path, **options) as file:
             yield file
         return
     # Only the columns asked for are fetched, each in one request.
-    with open_bytes(path) as stream, pa.parquet.ParquetFile(stream, pre_buffer=True, **options) as file:
+    with open_bytes(path) as stream, ParquetFile(stream, pre_buffer=True, **options) as file:
         yield file
 
 
