@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from covary.numbers import ABSENT, PLAIN, NumberReading, may_be_numbers, number_reading, read_numbers
+from covary.numberforms import ABSENT
+from covary.numbers import PLAIN, NumberReading, may_be_numbers, number_reading, read_numbers
 from covary.times import may_be_times
 
 PROBED = 32  # distinct cells that tell whether a closer look at a column is worth while

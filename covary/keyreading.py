@@ -8,10 +8,11 @@ import polars as pl
 
 from covary.columnfacts import Looks, looks_of
 from covary.keys import canonical_text, canonical_texts, dates_held_as_times, key_text, with_dates
-from covary.numbers import ABSENT
+from covary.numberforms import ABSENT
 from covary.periods import coarser, period_numbers
 from covary.places import may_be_numbered, may_be_places, place_kind, place_text
-from covary.times import COMPACT_FORMATS, TimeReading, read_times, time_reading
+from covary.timeforms import COMPACT_FORMATS
+from covary.times import TimeReading, read_times, time_reading
 
 FEWEST_PERIODS = 10  # on fewer keys a join is hidden anyhow
 MARKS = sorted(ABSENT - {"nd"})  # North Dakota

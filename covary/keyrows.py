@@ -14,7 +14,7 @@ from covary.keyreading import CELLS, MARKS, KeyReading, key_texts, key_times
 from covary.keys import key_text
 from covary.periods import period_names, period_numbers
 from covary.tallies import EXAMPLES, Tallies, Tally
-from covary.times import ABSENT_TIMES
+from covary.timeforms import ABSENT_TIMES
 
 SEPARATOR = ","  # between the columns of a key, as a person writes them
 FEW_CELLS = 64

@@ -1,85 +1,42 @@
-"""Numbers as people write them: `$6,600,521 `, `63.90%`, `(1,200)`, `1.234,50 €`, `5.3 km`; `s` for missing.
-
-How a column's text is read is decided once, from its cells; then any part of it is read the same way.
-To decide, cells are counted by shape, digits being alike but for a leading 0: there are few shapes, so plain
-Python weighs them, by the same grammar that Polars then reads the numbers with.
-"""
+"""A column of numbers: by which forms it is read, decided from its cells, and the reading of it."""
 
 import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
-from string import ascii_letters
 
 import polars as pl
+
+from covary.numberforms import (
+    LETTER_MARK,
+    MAGNITUDES,
+    PLAIN_DECIMAL,
+    SHAPE,
+    STARTS_LIKELY,
+    STRIPPED,
+    WrittenNumber,
+    dressed_value,
+    is_code,
+    is_missing,
+    missing_or_one_of,
+    number_of,
+)
 
 NUMBER_SHARE = 0.95
 SLIPS = 0.05  # of cells
 CODE_SHARE = 0.005  # of numbers written like codes; fewer are slips
-MOST_SHAPES, MOST_MARKS, LONGEST_MARK = 2_000, 3, 15
-
-ABSENT = frozenset(re.split(r"[|]",
-    "|n/a|na|n.a.|n.a|n/d|nd|n.d.|null|(null)|<null>|none|nil|nan|-nan|inf|+inf|-inf|infinity|+infinity|"
-    "-infinity|\\n|missing|unknown|not available|not applicable|not reported|no data|suppressed|redacted|tbd|"
-    "tba|pending|blank|(blank)|undefined|#n/a|#ref!|#value!|#div/0!|#num!|#name?|#null!|-|--|.|..|...|*|**|?"
-))  # fmt: skip
-_NO_WORD = r"[-‐‒–—−_.…*#$€£%?!/()†‡:;,+=~\s]*"  # `--`, `***`, and `$ -` as spreadsheets write it
-_CENSORED = (
-    r"(?:[<>≤≥]=?|(?:less|fewer|more|greater) than|at (?:least|most)|up to|under|over|below|above)\s*"
-    r"[$€£]?[0-9][0-9,.]*\s*%?(?:\s*[^\W\d_]+)?"
-    r"|[0-9][0-9,.]*\s*%?\s*(?:\+|(?:or|and) (?:less|fewer|more|over|under|above|below|older))"
-)
-_MISSING = re.compile(f"^(?:{_NO_WORD}|{_CENSORED})$")
-_STARTS_LIKELY = re.compile(r"[^\w]*[a-z]{0,4}[^\w]*[0-9]|[^\w]*[a-z]?[^\w]*$|<|>|less|more|under|over")
-_LETTER = re.compile(r"\(?[sxcdzpr]\)?")  # usual where a number is suppressed
-_MINUS = "[-‒–—−﹣－]"
-_SIGN = _MINUS.replace("-", "-+")
-_CODES = (
-    r"(?:us|au|ca|nz|hk|mx|[acrs])\$|usd|eur|euros?|dollars?|gbp|chf|jpy|yen|cny|rmb|inr|rs|aud|cad|nzd|hkd|sgd|"
-    "sek|nok|dkk|isk|kr|czk|kč|pln|zł|huf|ron|rub|try|brl|mxn|zar|krw|ils|thb|php|idr|myr|aed|sar"
-)
-_SYMBOLS = "$€£¥¢¤֏؋৲৳৻૱௹฿៛꠸﷼﹩＄￠￡￥￦" + "".join(map(chr, range(0x20A0, 0x20D0)))
-_SYMBOL = f"[{_SYMBOLS}]"
-_CURRENCY = rf"(?:{_SYMBOL}|{_CODES})"
-_PERCENT = r"[%‰]|pct\.?|percent|per cent"
-MAGNITUDES = dict.fromkeys(("m", "mn", "mm", "mln", "mio", "million"), 1e6)
-MAGNITUDES |= dict.fromkeys(("b", "bn", "bln", "mrd", "billion"), 1e9)
-MAGNITUDES |= {"k": 1e3, "thousand": 1e3, "lakh": 1e5, "crore": 1e7, "t": 1e12, "tn": 1e12, "trillion": 1e12}
-_LENGTHS_TOO, _HOUSE_NUMBERS_TOO = {"m", "mm", "t"}, {"b", "t"}  # 5 mm; 12B
-# Only these are understood without a space before; after one, any word is.
-_UNITS = (
-    "kg|g|mg|µg|μg|ug|lbs?|oz|km|m|cm|mm|µm|nm|mi|ft|in|yds?|mph|km/h|kmh|kph|m/s|kwh|mwh|gwh|mw|kw|gw|w|v|hz|"
-    "khz|mhz|ghz|kb|mb|gb|tb|ha|acres?|sqft|k?m[2²]|m[3³]|ft[23²³]|mi[2²]|°c|°f|°|s|secs?|mins?|h|hrs?|hours?|d|"
-    "days?|yrs?|years?|l|ml|dl|cl|gal|ms|[kmg]?bps|x|kcal|cal|kj|[kh]pa|psi|ppm|ppb|db|px|pts?|k|thousand|mn|"
-    "mln|mio|million|b|bn|bln|mrd|billion|t|tn|trillion|lakhs?|crores?"
-    r"|(?:sq|cu|square|cubic)\.?\s+(?:ft|in|mi|k?m|yd|foot|feet|inch|mile|yard|(?:kilo)?met(?:re|er))s?\.?"
-)
-_NO_UNIT = (
-    rf"{_CODES}|pct|percent|per|st|nd|rd|th|[ap]m|to|or|and|of|jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|"
-    "apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?"
-)
-_ANY_UNIT = rf"(\s*(?:{_UNITS})|\s+(?!(?:{_NO_UNIT})(?!\w))[^\W\d_]+\.?)?"
-_DIGITS = re.compile(r"[.,]?[0-9][0-9.,'’\s]*(?:e[-+]?[0-9]+)?")
-_SPACES = " \t\n\r\u00a0\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
-_AROUND = f"{_SYMBOLS}%‰()+{_MINUS[1:-1]}{ascii_letters}čČłŁµμ°²³{_SPACES}"
-_PLAIN = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[-+]?[0-9]+)?")
-_PADDED = re.compile("0[0-9]+")  # 007, and 00 too: who means the number nought writes 0
-_LISTED = re.compile(r"[0-9]+(?:(?:,\s|\s*[;&])\s*[0-9]+)+")  # 8, 9: numbers that are names
+_MOST_SHAPES, _MOST_MARKS, _LONGEST_MARK = 2_000, 3, 15
+_LENGTHS_TOO, _HOUSE_NUMBERS_TOO = {"m", "mm", "t"}, {"b", "t"}  # among magnitudes: 5 mm; 12B
 
 # Made once, because building an expression costs more than running it on a small table.
-_CELL = pl.col("cell")
-_STRIPPED = _CELL.str.strip_chars()
-_ODD = (_CELL.is_not_null() & ~pl.col("value").is_finite().fill_null(False)).arg_true()
+_ODD = (pl.col("cell").is_not_null() & ~pl.col("value").is_finite().fill_null(False)).arg_true()
 _FINITE = pl.when(pl.all().is_finite()).then(pl.all())
-_LOWERED = _STRIPPED.str.to_lowercase()
-_SQUARED = _LOWERED.str.replace(r"(m|ft|mi)2\b", "${1}²").str.replace(r"(m|ft)3\b", "${1}³")
-_SHAPE = _SQUARED.str.replace_all(r"[1-9]|\B0", "9")
+_PLAIN_VALUE = pl.col("cell").cast(pl.Float64, strict=False)
 
 
 @dataclass(frozen=True, slots=True)
 class NumberReading:
-    """How a column's text is read as numbers."""
+    """How a column's text is read as numbers: decided once, so that every part of it is read the same way."""
 
     decimal: str = "."
     marks: tuple[str, ...] = ()  # stripped, lower case: mean missing here, besides those that do anywhere
@@ -113,28 +70,14 @@ class NumbersRead:
     examples: tuple[str, ...]  # of what was not understood: at most 3, the first as text
 
 
-@dataclass(frozen=True, slots=True)
-class _Number:
-    """A shape of cell that can be a number, taken apart."""
-
-    count: int
-    digits: str  # with separators
-    unit: str
-    sign: str  # of currency, or percent
-
-    @property
-    def is_measure(self) -> bool:
-        return bool(self.sign) or not self.digits.isdecimal()
-
-
 def may_be_numbers(cells: Iterable[str]) -> bool:
     """Whether a few cells, stripped, leave it open that their column holds numbers."""
     lowered = [cell.lower() for cell in cells]
     # The whole grammar takes 30 times as long to find that a word is no number.
-    if 3 * sum(_STARTS_LIKELY.match(cell) is not None for cell in lowered) < len(lowered):
+    if 3 * sum(STARTS_LIKELY.match(cell) is not None for cell in lowered) < len(lowered):
         return False
-    telling = [cell for cell in lowered if not (_is_missing(cell) or _LETTER.fullmatch(cell))]
-    numbers = sum(any(_number(cell, 1, decimal) for decimal in ".,") for cell in telling)
+    telling = [cell for cell in lowered if not (is_missing(cell) or LETTER_MARK.fullmatch(cell))]
+    numbers = sum(any(number_of(cell, 1, decimal) for decimal in ".,") for cell in telling)
     return bool(lowered) and 3 * numbers >= len(telling)
 
 
@@ -146,11 +89,12 @@ def number_reading(cells: pl.Series) -> NumberReading | None:
         # In the order of text, 00, 01, ..., 09 and what begins with them lie in between.
         padded = int(((cells >= "00") & (cells < "0:")).sum())
         return PLAIN if len(cells) and padded <= CODE_SHARE * len(cells) else None
-    # 1,050 and 2,070 both have the shape 9,099.
-    shapes = cells.to_frame("cell").select_seq(_SHAPE).to_series().value_counts()
-    if shapes.height > MOST_SHAPES:
-        shapes = shapes.sort("count", "cell", descending=[True, False]).head(MOST_SHAPES)
-    missing = {shape: count for shape, count in shapes.rows() if _is_missing(shape)}
+    # Digits are alike but for a leading 0 (1,050 and 2,070 both have the shape 9,099): shapes are few, so
+    # plain Python weighs them, by the same grammar that Polars then reads the numbers with.
+    shapes = cells.to_frame("cell").select_seq(SHAPE).to_series().value_counts()
+    if shapes.height > _MOST_SHAPES:
+        shapes = shapes.sort("count", "cell", descending=[True, False]).head(_MOST_SHAPES)
+    missing = {shape: count for shape, count in shapes.rows() if is_missing(shape)}
     present = {shape: count for shape, count in shapes.rows() if shape not in missing}
     return _decide(present, len(cells) - sum(missing.values()))
 
@@ -164,60 +108,19 @@ def read_numbers(column: pl.Series, reading: NumberReading) -> NumbersRead:
     if values.null_count() == absent and values.is_finite().all():
         return NumbersRead(values.alias(name), absent, 0, ())
     odd = pl.DataFrame({"cell": column, "value": values}).select_seq(_ODD).to_series()
-    stripped = column.gather(odd).to_frame("cell").select_seq(_STRIPPED)
+    stripped = column.gather(odd).to_frame("cell").select_seq(STRIPPED)
     found = stripped.select_seq(_value(reading)).select_seq(_FINITE).to_series()
     values = values.scatter(odd, found)
     left = stripped.filter(found.is_null())
-    is_missing = _LOWERED.is_in([*ABSENT, *reading.marks]) | _LOWERED.str.contains(_MISSING.pattern)
-    unread = left.filter(~is_missing).to_series()
+    unread = left.filter(~missing_or_one_of(reading.marks)).to_series()
     examples = unread.unique().sort().head(3).to_list() if len(unread) else []
     return NumbersRead(values.alias(name), absent + left.height - len(unread), len(unread), tuple(examples))
-
-
-def _is_missing(cell: str) -> bool:
-    return cell in ABSENT or _MISSING.fullmatch(cell) is not None
-
-
-def _and(words: Iterable[str]) -> str:
-    *first, last = list(words) or [""]
-    return f"{', '.join(first)} and {last}" if first else last
-
-
-@lru_cache
-def _pattern(decimal: str, unit: str, spaced: bool) -> str:
-    """A number as it may be written, for Python and for Polars alike."""
-    comma, fraction = (",", r"(?:\.[0-9]+)?") if decimal == "." else (r"\.", "(?:,[0-9]+)?")
-    marks = (comma, "[ \u00a0\u2007\u2009\u202f]", "['’]") if spaced else (comma,)
-    groups = [f"[1-9][0-9]{{0,2}}(?:{mark}[0-9]{{3}})+" for mark in marks]
-    lakhs = ["[1-9][0-9]?(?:,[0-9]{2})+,[0-9]{3}"] if decimal == "." else []
-    whole = rf"(?:{'|'.join(['[0-9]+', *groups, *lakhs])}){fraction}"
-    currency = rf"(?:{_SYMBOL}|(?:{_CODES})(?:\.? )?)"
-    signed = rf"(?:{currency}\s*{_SIGN}?|{_SIGN}?\s*{currency}?)\s*"
-    small = rf"{_SIGN}?{_SYMBOL}?[{decimal}][0-9]+"  # no code before it: is Rs.500 more than half a rupee?
-    after = rf"(?:e(?:[+]?[0-9]{{1,2}}|-[0-9]{{1,3}}))?{unit}(?:\s*(?:{_CURRENCY}|{_PERCENT}))?"
-    negative = rf"{currency}?\s*\({currency}?\s*{whole}{after}\)\s*(?:%|{_CURRENCY})?"
-    return rf"(?i)^(?:(?:{signed}{whole}|{small})(?:{after}\s*{_MINUS}?|\.)|{negative})$"
-
-
-def _number(shape: str, count: int, decimal: str) -> _Number | None:
-    found = re.match(_pattern(decimal, _ANY_UNIT, spaced=True), shape)  # compiled once, on first use
-    digits = _DIGITS.search(shape)
-    if not found or not digits:
-        return None
-    unit = found[found.lastindex] if found.lastindex else ""
-    around = shape[: digits.start()] + shape[digits.end() :].removeprefix(unit.lstrip())
-    return _Number(count, digits[0].rstrip(), _singular(unit), re.sub(rf"[().\s]|{_SIGN}", "", around))
-
-
-def _singular(unit: str) -> str:
-    word = " ".join(unit.replace(".", "").split())
-    return word[:-2] if word.endswith("ches") else word[:-1] if len(word) > 2 and word[-1] == "s" else word
 
 
 def _decide(present: dict[str, int], cells: int) -> NumberReading | None:
     """Weigh the shapes of the cells that are there."""
     point, comma = (
-        {shape: number for shape, count in present.items() if (number := _number(shape, count, decimal))}
+        {shape: number for shape, count in present.items() if (number := number_of(shape, count, decimal))}
         for decimal in ".,"
     )
     # A shape that is a number by one convention only tells: 1.234,5 or 0,5 or 1,234,567; 1,234 doesn't.
@@ -230,18 +133,18 @@ def _decide(present: dict[str, int], cells: int) -> NumberReading | None:
     units, multiplies = _units(list(numbers.values()))
     numbers = {shape: number for shape, number in numbers.items() if number.unit in {"", *units}}
     read = sum(number.count for number in numbers.values())
-    codes = sum(n for shape, n in present.items() if _PADDED.fullmatch(shape) or _LISTED.fullmatch(shape))
+    codes = sum(count for shape, count in present.items() if is_code(shape))
     others = {shape: count for shape, count in present.items() if shape not in numbers}
     marks = _marks(others, read, bool(units) or any(number.is_measure for number in numbers.values()))
     there = cells - sum(others[mark] for mark in marks)
     if not read or read < NUMBER_SHARE * there or codes > CODE_SHARE * read:
         return None
-    dressed = decimal == "," or not all(map(_PLAIN.fullmatch, numbers))
+    dressed = decimal == "," or not all(map(PLAIN_DECIMAL.fullmatch, numbers))
     spaced = any(re.search(r"[\s'’]", number.digits) for number in numbers.values())
     return NumberReading(decimal, marks, units, multiplies, dressed, spaced, _signs(numbers, decimal))
 
 
-def _units(numbers: list[_Number]) -> tuple[tuple[str, ...], bool]:
+def _units(numbers: list[WrittenNumber]) -> tuple[tuple[str, ...], bool]:
     """The units that are understood, and whether they multiply: magnitudes, or else the commonest."""
     measures = any(number.is_measure for number in numbers)
     counts: Counter[str] = Counter()
@@ -259,19 +162,19 @@ def _units(numbers: list[_Number]) -> tuple[tuple[str, ...], bool]:
 
 def _marks(others: dict[str, int], read: int, measures: bool) -> tuple[str, ...]:
     """Which of the texts that are no numbers mean missing."""
-    letters = [text for text in others if _LETTER.fullmatch(text)]
+    letters = [text for text in others if LETTER_MARK.fullmatch(text)]
     if not measures:  # whole numbers beside several letters are codes: grades, classes
         return tuple(letters) if len(letters) == 1 else ()
     recurring = [
         text
         for text, count in others.items()
-        if count > 1 and len(text) <= LONGEST_MARK and text not in letters and not re.search("[0-9]", text)
+        if count > 1 and len(text) <= _LONGEST_MARK and text not in letters and not re.search("[0-9]", text)
     ]
-    is_few = len(recurring) <= MOST_MARKS and read > sum(others[text] for text in recurring)
+    is_few = len(recurring) <= _MOST_MARKS and read > sum(others[text] for text in recurring)
     return tuple(sorted(letters + recurring if is_few else letters))
 
 
-def _signs(numbers: dict[str, _Number], decimal: str) -> tuple[str, ...]:
+def _signs(numbers: dict[str, WrittenNumber], decimal: str) -> tuple[str, ...]:
     """What the numbers are written with, in words."""
     signs = sorted({number.sign for number in numbers.values()} - {""})
     marks = {mark for number in numbers.values() for mark in re.sub("[0-9e.+-]", "", number.digits)}
@@ -281,30 +184,13 @@ def _signs(numbers: dict[str, _Number], decimal: str) -> tuple[str, ...]:
     return (*signs, *seen, *(["parentheses"] if any("(" in shape for shape in numbers) else []))
 
 
-@lru_cache
+def _and(words: Iterable[str]) -> str:
+    *first, last = list(words) or [""]
+    return f"{', '.join(first)} and {last}" if first else last
+
+
 def _value(reading: NumberReading) -> pl.Expr:
     """The number in a stripped cell, null if there's none."""
     if not reading.dressed:
-        return _CELL.cast(pl.Float64, strict=False)
-    units = sorted(MAGNITUDES if reading.multiplies else reading.units, key=len, reverse=True)
-    words = (
-        "|".join(map(re.escape, units)).replace(r"\ ", r"\.?\s+").replace("²", "[2²]").replace("³", "[3³]")
-    )
-    unit = rf"(?:\s*(?:{words})(?:e?s)?\.?)?" if words else ""
-    is_number = _CELL.str.contains(_pattern(reading.decimal, unit, reading.spaced))
-    # Of what is known to be a number, the digits are what is left: faster than to have a pattern find them.
-    digits = _CELL.str.replace(rf"(?i)(?:{words})", "") if re.search("[0-9]", words) else _CELL
-    digits = (
-        digits.str.strip_chars_start(_AROUND).str.strip_prefix(". ").str.strip_chars_start(_AROUND)
-    )  # Rs. 5
-    digits = digits.str.strip_chars_end("".join([_AROUND, ".,", *units, *map(str.upper, units)]))
-    digits = digits.str.replace_all("," if reading.decimal == "." else ".", "", literal=True)
-    digits = digits.str.replace_all(r"[\s'’]", "") if reading.spaced else digits
-    digits = digits.str.replace(",", ".", literal=True)  # the decimal comma, if any is left
-    value: pl.Expr = pl.when(is_number).then(digits.cast(pl.Float64, strict=False))
-    if reading.multiplies:
-        ending = rf"(?:e?s)?\.?\s*(?:{_CURRENCY}|{_PERCENT}|\)|{_MINUS})*$"
-        magnitude = _CELL.str.extract(rf"(?i)[0-9.]\s*({words}){ending}", 1).str.to_lowercase()
-        value *= magnitude.replace_strict(MAGNITUDES, default=1.0, return_dtype=pl.Float64).fill_null(1.0)
-    is_negative = _CELL.str.contains(rf"^[^0-9]*[(\{_MINUS[1:]}|{_MINUS}$")
-    return value * pl.when(is_negative).then(-1.0).otherwise(1.0)
+        return _PLAIN_VALUE
+    return dressed_value(reading.decimal, reading.units, reading.multiplies, reading.spaced)

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from covary.numbers import ABSENT, NUMBER_SHARE, PLAIN, may_be_numbers, number_reading, read_numbers
+from covary.numberforms import ABSENT
+from covary.numbers import NUMBER_SHARE, PLAIN, may_be_numbers, number_reading, read_numbers
 
 
 def text(cells):
