@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import polars as pl
 
 from covary.buildsettings import AskedSettings
-from covary.changes import Changes, compare, names_to_keep, same_as_before
+from covary.changes import Changes, compare, names_to_keep, same_as_before, with_emptied_sources
 from covary.collection import (
     Source,
     looking_for_tables,
@@ -148,7 +148,8 @@ def update_index(
         tasks = Settings(settings.config, settings.keys, settings.values, str(draft.folder))
         new = _read(changes, tasks, running, on_progress)
         if same_as_before(changes, new, held.tables):
-            new, changes = [], replace(changes, dead={})
+            still_bad = changes.still_bad + sum(segment.places.height for segment in new)
+            new, changes = [], replace(changes, dead={}, still_bad=still_bad)
         if current is None:
             _refuse_emptiness(new, tasks)
         segments = without_tables(held.segments, changes.dead)
@@ -176,7 +177,7 @@ def _look(
     there = sources_there(places, settings, [*held.tables, *held.damaged])
     with looking_for_tables():
         listing = find_tables(there, settings.sources, keep, running)
-    listing = without_removed(away, listing, places)
+    listing = without_removed(away, with_emptied_sources(listing, held.tables), places)
     if refresh.checksum:
         listing = with_checksums(listing)
     changes = compare(listing, held.tables, keep_missing=refresh.keep_missing)
@@ -221,17 +222,15 @@ def _read(
 
 
 def _change(changes: Changes, new: Sequence[Segment], manifest: Manifest, started: float) -> Change:
-    problems = [segment.read_tables(("problem",))["problem"].drop_nulls() for segment in new]
-    return Change.of(
-        "index",
-        manifest,
-        started,
-        added=len(changes.read) - changes.changed,
-        changed=changes.changed,
-        removed=changes.removed,
-        kept=changes.kept,
-        skipped=sum(map(len, problems)),
-    )
+    tables = [row for segment in new for row in segment.read_tables(("name", "problem")).iter_rows()]
+    read = {name for name, problem in tables if problem is None}
+    touched = {
+        "new": sorted(read.difference(changes.replaced)),
+        "changed": sorted(read.intersection(changes.replaced)),
+        "removed": changes.removed,
+    }
+    skipped = changes.still_bad + len(tables) - len(read)
+    return Change.of("index", manifest, started, touched, kept=changes.kept, skipped=skipped)
 
 
 def _refuse_emptiness(segments: Sequence[Segment], settings: Settings) -> None:
@@ -249,8 +248,7 @@ def _refuse_emptiness(segments: Sequence[Segment], settings: Settings) -> None:
     problems = tables.filter(pl.col("problem").is_not_null())
     if problems.height == tables.height:
         first = problems.row(0, named=True)
-        raise NoTables(f"none of the {tables.height} tables can be read; {first['path']}: {first['problem']}")
-    raise NoTables(
-        f"none of the {tables.height} tables has both a key column and a number column; "
-        f"name them with --key and --value"
-    )
+        none = f"none of the {tables.height:,} tables can be read; " if tables.height > 1 else ""
+        raise NoTables(f"{none}{first['path']}: {first['problem']}")
+    none = f"none of the {tables.height:,} tables has both" if tables.height > 1 else "the table has not both"
+    raise NoTables(f"{none} a key column and a number column; name them with --key and --value")

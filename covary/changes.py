@@ -5,11 +5,10 @@ from dataclasses import dataclass
 
 from covary.records import TableRecord
 from covary.segmentfiles import Segment
-from covary.sources import Listing
-from covary.tablesource import TableSource, shown
+from covary.sources import KnownNames, Listing
+from covary.tablesource import Identity, SkippedSource, TableSource, shown
 
-Identity = tuple[str, str | None]  # a path, and which table in it
-NamesToKeep = Callable[[Listing], list[str]]
+HELD_TABLES = "it held tables before and holds none now"
 KNOWN = ("name", "path", "member", "version", "checksum", "problem", "source")
 
 
@@ -39,19 +38,21 @@ class Changes:
 
     Attributes:
         read: tables to read, new and changed.
-        changed: how many of those the index holds an older version of.
         left_out: what was found and can't be read, as far as the index does not say so already.
         dead: tables that go, by segment: those that are gone, and older versions of those to read.
-        removed: how many are gone.
+        replaced: names of those that the index holds an older version of.
+        removed: names of those that are gone.
         kept: how many stay as they are.
+        still_bad: how many could not be read before and are as they were.
     """
 
     read: tuple[TableSource, ...]
-    changed: int
     left_out: tuple[TableRecord, ...]
     dead: Mapping[int, tuple[int, ...]]
-    removed: int
+    replaced: tuple[str, ...]
+    removed: tuple[str, ...]
     kept: int
+    still_bad: int
 
 
 def known_tables(segments: Iterable[tuple[Segment, Sequence[int]]]) -> list[KnownTable]:
@@ -64,15 +65,38 @@ def known_tables(segments: Iterable[tuple[Segment, Sequence[int]]]) -> list[Know
     return known
 
 
-def names_to_keep(known: Sequence[KnownTable], *, keep_missing: bool) -> NamesToKeep:
-    """Give a function that names the tables which stay in the index though a listing does not hold them."""
+def names_to_keep(
+    known: Sequence[KnownTable], *, keep_missing: bool
+) -> Callable[[Listing], KnownNames | None]:
+    """Give a function that tells the names by which tables go on to be known, if a listing lacks some."""
 
-    def names(listing: Listing) -> list[str]:
+    def names(listing: Listing) -> KnownNames | None:
+        listing = with_emptied_sources(listing, known)
         present = {table.identity for table in listing.tables}
+        names = {old.identity: old.name for old in known if old.problem is None}
         absent = [old for old in known if old.problem is None and old.identity not in present]
-        return [old.name for old in absent if keep_missing or _is_out_of_reach(old, listing)]
+        taken = [old.name for old in absent if keep_missing or _is_out_of_reach(old, listing)]
+        return KnownNames(taken, names) if taken else None
 
     return names
+
+
+def with_emptied_sources(listing: Listing, known: Sequence[KnownTable]) -> Listing:
+    """Take a folder, a bucket or a database that held tables and holds none for one that can't be seen now.
+
+    So looks a disk that is not mounted.
+    """
+    present = {table.identity for table in listing.tables}
+    alive = {table.source for table in listing.tables}
+    alive |= {old.source for old in known if old.identity in present}
+    alive |= {each.path for each in listing.unlisted}
+    held = dict.fromkeys(old.source for old in known if old.problem is None and _is_one_of_many(old))
+    emptied = [SkippedSource(source, HELD_TABLES) for source in held if source not in alive]
+    return listing._replace(unlisted=[*listing.unlisted, *emptied])
+
+
+def _is_one_of_many(old: KnownTable) -> bool:
+    return old.path != old.source or old.member is not None
 
 
 def _is_out_of_reach(old: KnownTable, listing: Listing) -> bool:
@@ -88,37 +112,48 @@ def compare(listing: Listing, known: Sequence[KnownTable], *, keep_missing: bool
     left_out = {(skipped.path, skipped.reason): skipped for skipped in (*listing.skipped, *listing.unlisted)}
     dead: dict[int, list[int]] = {}
     current: set[Identity] = set()
-    changed = removed = 0
+    replaced: list[str] = []
+    removed: list[str] = []
+    kept = still_bad = 0
     for old in known:
         table = present.get(old.identity)
         if table is not None and _is_unchanged(old, table):
             current.add(old.identity)
+            kept += old.problem is None
+            still_bad += old.problem is not None
         elif table is not None:
-            changed += 1
+            if old.problem is None:
+                replaced.append(shown(table.name))
             dead.setdefault(old.segment, []).append(old.place)
         elif old.problem and (old.path, old.problem) in left_out:
             del left_out[old.path, old.problem]
+            still_bad += 1
         elif old.problem is None and (keep_missing or _is_out_of_reach(old, listing)):
             current.add(old.identity)
+            kept += 1
         else:
-            removed += old.problem is None
+            if old.problem is None:
+                removed.append(old.name)
             dead.setdefault(old.segment, []).append(old.place)
     return Changes(
         tuple(table for identity, table in present.items() if identity not in current),
-        changed,
         tuple(
             TableRecord(skipped.path, skipped.path, problem=skipped.reason, source=skipped.source)
             for skipped in left_out.values()
         ),
         {segment: tuple(places) for segment, places in dead.items()},
-        removed,
-        len(current),
+        tuple(replaced),
+        tuple(removed),
+        kept,
+        still_bad,
     )
 
 
 def _is_unchanged(old: KnownTable, table: TableSource) -> bool:
-    # A name changes when another table comes that would have had it; what was not read is tried again.
-    if old.problem or (old.name, old.source) != (shown(table.name), table.source):
+    # A name changes when another table comes that would have had it.
+    if (old.name, old.source) != (shown(table.name), table.source):
+        return False
+    if old.problem and not old.version:  # it may be readable now, as it is
         return False
     if table.checksum is not None:
         return table.checksum == old.checksum

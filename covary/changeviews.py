@@ -7,7 +7,7 @@ from rich.console import RenderableType
 
 from covary.history import Change
 from covary.integrity import Inspection
-from covary.wording import count_of, duration, lines_of, size_of, table_of
+from covary.wording import count_of, duration, lines_of, names_of, size_of, table_of
 
 DAMAGE_SHOWN = 20
 
@@ -16,11 +16,11 @@ def done(change: Change) -> str:
     """Say in a sentence which tables a commit touched."""
     if change.command == "compact":
         return f"Put {count_of(change.kept, 'table')} into {count_of(change.segments, 'segment')}."
-    kinds = (("new", change.added), ("changed", change.changed))
+    kinds = (("new", change.new), ("changed", change.changed))
     read = " and ".join(f"{count:,} {kind}" for kind, count in kinds if count)
     if not (read or change.removed):
         return f"Nothing has changed: {count_of(change.kept, 'table')} as before."
-    parts = [f"read {read} {'table' if change.added + change.changed == 1 else 'tables'}"] if read else []
+    parts = [f"read {read} {'table' if change.new + change.changed == 1 else 'tables'}"] if read else []
     if change.removed:
         parts.append(f"removed {count_of(change.removed, 'table')}")
     if change.kept:
@@ -30,10 +30,19 @@ def done(change: Change) -> str:
     return f"{sentence[0].upper()}{sentence[1:]}."
 
 
+def touched(change: Change) -> list[str]:
+    """Name some of the tables that a commit touched."""
+    return [
+        f"{kind.capitalize()}: {names_of(change.names[kind], getattr(change, kind))}."
+        for kind in ("new", "changed", "removed")
+        if change.names.get(kind)
+    ]
+
+
 def done_view(index: str, change: Change) -> RenderableType:
     """Report what a command did to an index."""
     size = f"{index} now takes {size_of(change.bytes)} in {count_of(change.segments, 'segment')}"
-    return lines_of([done(change), f"{size}; this took {duration(change.seconds * 1e3)}."])
+    return lines_of([done(change), *touched(change), f"{size}; this took {duration(change.seconds * 1e3)}."])
 
 
 def history_view(changes: Sequence[Change]) -> RenderableType:
@@ -53,7 +62,7 @@ def history_view(changes: Sequence[Change]) -> RenderableType:
     table = table_of(*columns)
     for change in changes:
         when = datetime.fromtimestamp(change.time).astimezone().strftime("%Y-%m-%d %H:%M:%S")
-        counts = (change.added, change.changed, change.removed, change.kept, change.skipped, change.segments)
+        counts = (change.new, change.changed, change.removed, change.kept, change.skipped, change.segments)
         numbers = [f"{count:,}" for count in counts]
         took = duration(change.seconds * 1e3)
         table.add_row(when, change.command, *numbers, size_of(change.bytes), took)

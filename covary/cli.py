@@ -126,7 +126,7 @@ def index(
     from covary.terminal import print_json, show
 
     if as_json:
-        print_json(facts.to_dict() | {"change": asdict(change), "elapsed_ms": elapsed_ms})
+        print_json(facts.to_dict() | {"change": change.to_dict(), "elapsed_ms": elapsed_ms})
     else:
         show(build_view(facts, change, elapsed_ms))
     if strict and facts.skipped:

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from covary.changes import KnownTable
@@ -46,9 +47,19 @@ def _is_gone(source: str) -> bool:
 
 
 def removed_by_hand(named: Sequence[Source], settings: Manifest) -> set[str]:
-    """Return the tables that were removed by hand and are not named again now."""
-    lifted = {source_name(os.fspath(source)) for source in named}
-    return {each for each in settings.excluded if not {each, each.partition("#")[0]} & lifted}
+    """Return the tables that were removed by hand and are not named again now.
+
+    A source that the index has is named every night; one that it has not is named to have its tables.
+    """
+    given = {source_name(os.fspath(source)) for source in named}
+    new = given.difference(settings.sources)
+    return {each for each in settings.excluded if not _is_named(each, given, new)}
+
+
+def _is_named(place: str, given: Set[str], new: Set[str]) -> bool:
+    path = place.partition("#")[0]
+    below = any(path.startswith(f"{source.rstrip('/')}/") or fnmatchcase(path, source) for source in new)
+    return bool({place, path} & given) or below
 
 
 def without_removed(away: Set[str], listing: Listing, places: Mapping[str, str]) -> Listing:

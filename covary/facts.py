@@ -1,7 +1,6 @@
 """The facts of an index, gathered from its files, and how they are told to a person."""
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -10,18 +9,17 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from covary.changeviews import done
+from covary.changeviews import done, touched
 from covary.errors import TableError
 from covary.history import Change
 from covary.index import StoredSketches
 from covary.records import TableRecord, records_of
 from covary.store import MANIFEST
 from covary.times import AMBIGUOUS
-from covary.wording import count_of, duration, lines_of, printable, size_of, table_of
+from covary.wording import count_of, duration, lines_of, names_of, printable, size_of, table_of
 
 SKIPPED_SHOWN = 20
 TABLES_SHOWN = 50
-NAMES_SHOWN = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +146,7 @@ def build_view(index: IndexFacts, change: Change, elapsed_ms: float) -> Renderab
     if change.kept or change.removed or change.changed:
         lines = [
             f"{done(change)} This took {duration(elapsed_ms)}.",
+            *touched(change),
             f"{index.index} now holds {_tables(index)} {_sketches(index)}.",
         ]
     else:
@@ -167,17 +166,17 @@ def info_view(index: IndexFacts, most: int | None = TABLES_SHOWN) -> RenderableT
         f"{index.index}: {_tables(index)} {_sketches(index)}{per_entry}.",
         f"Made with size {index.size:,}, aggregate {', '.join(index.aggregates)}, hash {index.hash}, "
         f"keys {index.keys}, format {index.format}; {count_of(index.segments, 'segment')}.",
-        f"Made from {_names(index.sources)}.",
+        f"Made from {names_of(index.sources)}.",
     ]
     if index.removed:
         removed = count_of(len(index.removed), "table")
-        head.append(f"Removed by hand, until named to covary index: {removed}, {_names(index.removed)}.")
+        head.append(f"Removed by hand, until named to covary index: {removed}, {names_of(index.removed)}.")
     if not index.read:
         return lines_of([*head, *_left_out(index), add_tables(index)])
     head.append("")
     table = table_of("table", "rows>", "keys", "numbers")
     for each in index.read[:most]:
-        keys, numbers = (Text(_names(columns_of(each, role))) for role in ("key", "number"))
+        keys, numbers = (Text(names_of(columns_of(each, role))) for role in ("key", "number"))
         table.add_row(Text(printable(each.name), "bold"), f"{each.rows:,}", keys, numbers)
     more = len(index.read) - len(index.read[:most])
     tail = [f"and {more:,} more tables: covary info {index.index} --json"] if more > 0 else []
@@ -230,23 +229,24 @@ def _left_out(index: IndexFacts) -> list[str]:
     if index.unsketched:
         has = "has" if len(index.unsketched) == 1 else "have"
         tables = count_of(len(index.unsketched), "table")
-        why = "no key column or no number column"
-        lines.append(f"{tables} {has} nothing to sketch ({why}): {_names(index.unsketched)}.")
+        why = "no rows, no key column or no number column"
+        lines.append(f"{tables} {has} nothing to sketch ({why}): {names_of(index.unsketched)}.")
     if index.ambiguous:
         columns = count_of(len(index.ambiguous), "column of dates")
-        lines.append(
-            f"Day or month first can't be told in {columns}, read as month first: {_names(index.ambiguous)}."
-        )
+        read = f"read as month first: {names_of(index.ambiguous)}"
+        lines.append(f"Day or month first can't be told in {columns}, {read}.")
     cells, of_columns = index.not_understood
     if cells:
         where = f"covary info {index.index} --table NAME shows them"
         lines.append(
             f"{count_of(cells, 'cell')} of {count_of(of_columns, 'column')} not understood: {where}."
         )
-    out_of_reach = [table for table in index.skipped if table.path in index.sources]
+    out_of_reach = [table for table in index.skipped if table.place in index.sources and not table.source]
     if out_of_reach:
         sources = count_of(len(out_of_reach), "source")
-        lines.append(f"{sources} could not be looked into; what was known of it is kept:")
+        them = "it" if len(out_of_reach) == 1 else "them"
+        forget = f"covary remove {index.index} SOURCE forgets {them}"
+        lines.append(f"{sources} could not be looked into; the tables of {them} are kept ({forget}):")
         lines += [f"  {table.path}: {table.problem}" for table in out_of_reach[:SKIPPED_SHOWN]]
     skipped = [table for table in index.skipped if table not in out_of_reach]
     if skipped:
@@ -255,9 +255,3 @@ def _left_out(index: IndexFacts) -> list[str]:
     if len(skipped) > SKIPPED_SHOWN:
         lines.append(f"  and {len(skipped) - SKIPPED_SHOWN:,} more: covary info {index.index} --json")
     return lines
-
-
-def _names(names: Sequence[str]) -> str:
-    more = len(names) - NAMES_SHOWN
-    shown = ", ".join(map(printable, names[:NAMES_SHOWN]))
-    return f"{shown} and {more} more" if more > 0 else shown or "-"

@@ -7,7 +7,8 @@ came is not part of the history, and the next writer removes it.
 import json
 import os
 import time
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,29 +18,31 @@ from covary.errors import DamagedIndex
 from covary.store import MANIFEST, Manifest
 
 HISTORY = "history.jsonl"
+NAMES_KEPT = 100  # of each kind: a first build may have a hundred thousand
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One commit: what was asked for, and how many tables it touched.
+    """One commit: what was asked for, and which tables it touched.
 
     Attributes:
         command: "index", "remove" or "compact".
         time: when, in seconds since 1970.
-        added: tables that were not in the index before.
+        new: tables that were not in the index before.
         changed: tables that were read again.
         removed: tables that are gone.
         kept: tables left as they were.
-        skipped: of all, those that could not be read.
+        skipped: what could not be read, at this time or before.
         segments: how many the index has now.
-        bytes: what its segments take on disk now.
+        bytes: what it takes on disk now.
         seconds: how long it took.
+        names: the first hundred of the tables that are "new", "changed" and "removed".
         manifest: checksum of the manifest that it made.
     """
 
     command: str
     time: float
-    added: int = 0
+    new: int = 0
     changed: int = 0
     removed: int = 0
     kept: int = 0
@@ -47,20 +50,43 @@ class Change:
     segments: int = 0
     bytes: int = 0
     seconds: float = 0.0
+    names: Mapping[str, Sequence[str]] = field(default_factory=dict)
     manifest: str = ""
 
     @classmethod
-    def of(cls, command: str, manifest: Manifest, started: float | None = None, **counts: Any) -> "Change":
-        """Tell of a commit that begins now, by the clock of `time.time`, or began then."""
+    def of(
+        cls,
+        command: str,
+        manifest: Manifest,
+        started: float | None = None,
+        touched: Mapping[str, Sequence[str]] | None = None,
+        **counts: Any,
+    ) -> "Change":
+        """Tell of a commit.
+
+        Args:
+            command: that makes it.
+            manifest: that it makes.
+            started: when it began, by the clock of `time.time`.
+            touched: names of tables that are "new", "changed" and "removed".
+            counts: of tables that are "kept" and "skipped".
+        """
         now = time.time()
+        touched = touched or {}
+        counts |= {kind: len(names) for kind, names in touched.items()}
         return cls(
             command,
             now,
             segments=len(manifest.segments),
-            bytes=manifest.bytes,
+            bytes=manifest.bytes + len(manifest.to_json().encode()),
             seconds=now - (now if started is None else started),
+            names={kind: sorted(names)[:NAMES_KEPT] for kind, names in touched.items() if names},
             **counts,
         )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the commit as it stands in JSON."""
+        return {name: value for name, value in asdict(self).items() if name != "manifest"}
 
 
 def append_change(index: Path, change: Change, manifest: str) -> None:
@@ -76,7 +102,9 @@ def append_change(index: Path, change: Change, manifest: str) -> None:
 def read_history(index: Path) -> list[Change]:
     """Return the commits of an index, oldest first."""
     try:
-        return [Change(**json.loads(line)) for line in _what_counts(index).splitlines()]
+        lines = [json.loads(line) for line in _what_counts(index).splitlines()]
+        known = [each.name for each in fields(Change)]  # an earlier covary may have written others
+        return [Change(**{name: line[name] for name in known if name in line}) for line in lines]
     except (ValueError, TypeError, OSError):
         raise DamagedIndex(
             f"{index / HISTORY} is damaged; remove it, the index itself does not need it"

@@ -75,7 +75,8 @@ class StoredSketches:
         return pl.concat(parts) if parts else pl.DataFrame(schema=TABLES)
 
     def __repr__(self) -> str:
-        return f"<covary index {str(self.path)!r}: {self.tables.height} tables, {self.sketch_count} sketches>"
+        read = self.tables["problem"].null_count()
+        return f"<covary index {str(self.path)!r}: {read} tables, {self.sketch_count} sketches>"
 
     @property
     def sketch_count(self) -> int:

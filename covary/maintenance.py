@@ -1,5 +1,6 @@
 """What an index needs besides being built: tables taken out, segments merged."""
 
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -16,7 +17,7 @@ from covary.merging import Part, entries_by_table, merged, room_for, without
 from covary.segment import build_segment
 from covary.segmentfiles import Segment, StoredSegment, open_segment, write_segment
 from covary.sources import source_name
-from covary.store import read_manifest, segment_folder
+from covary.store import Manifest, read_manifest, segment_folder
 from covary.tablesource import table_place
 
 OnProgress = Callable[[int, int], None]
@@ -89,10 +90,11 @@ def compact_index(index: str | Path, on_progress: OnProgress | None = None) -> C
         for stored in manifest.segments:
             require_sound(draft.index, stored, read=True)  # or damage would be copied under a new checksum
         parts = [_part(stored, draft) for stored in manifest.segments]
-        kept = sum(part.tables.size for part in parts)
-        segments = _told(merged(parts, manifest.config.scheme), kept, on_progress)
+        known = _known_in(draft, manifest)
+        segments = _told(merged(parts, manifest.config.scheme), len(known), on_progress)
         compacted = replace(manifest, segments=written(segments, draft))
-        change = Change.of("compact", compacted, started, kept=kept)
+        kept = sum(table.problem is None for table in known)
+        change = Change.of("compact", compacted, started, kept=kept, skipped=len(known) - kept)
         if compacted != manifest:
             commit(draft, compacted, change)
     return change
@@ -107,25 +109,23 @@ def _told(segments: Iterable[Segment], total: int, on_progress: OnProgress | Non
             on_progress(done, total)
 
 
-def remove_tables(index: str | Path, wanted: Sequence[str]) -> Change:
-    """Take tables out of an index: by name, by a glob of names, or all of a source.
+def remove_tables(index: str | Path, tables: Sequence[str | os.PathLike[str]]) -> Change:
+    """Take tables out of an index: by name or path, by a glob of these, or all of a source.
 
     A table stays away, though its source holds it, until it is named to `covary index` itself.
     """
     started = time.time()
+    wanted = [os.fspath(each) for each in tables]
     read_manifest(Path(index))  # it must be one
     with building(Path(index).absolute()) as draft:
         manifest = read_manifest(draft.index)
         for stored in manifest.segments:
             require_sound(draft.index, stored, read=False)
-        opened = [
-            (open_segment(segment_folder(draft.index, stored)), stored.removed)
-            for stored in manifest.segments
-        ]
-        known = known_tables(opened)
-        sources = {source_name(each) for each in wanted} & {*manifest.sources}
-        names = [each for each in wanted if source_name(each) not in sources]
-        going = [table for table in known if table.source in sources or _is_named(table, names)]
+        known = _known_in(draft, manifest)
+        named = {source_name(each) for each in wanted} & {*manifest.sources}
+        sources = {each for each in manifest.sources if any(_is_in(each, source) for source in named)}
+        names = [each for each in wanted if source_name(each) not in named]
+        going = [table for table in known if {table.source, table.path} & sources or _is_named(table, names)]
         _require_all(names, going, draft.index)
         dead: dict[int, list[int]] = {}
         for table in going:
@@ -137,9 +137,23 @@ def remove_tables(index: str | Path, wanted: Sequence[str]) -> Change:
             sources=tuple(source for source in manifest.sources if source not in sources),
             excluded=tuple(sorted({*manifest.excluded, *by_hand})),
         )
-        change = Change.of("remove", smaller, started, removed=len(going), kept=len(known) - len(going))
+        gone = [table.name for table in going if table.problem is None]
+        kept = sum(table.problem is None for table in known) - len(gone)
+        skipped = len(known) - len(going) - kept
+        change = Change.of("remove", smaller, started, {"removed": gone}, kept=kept, skipped=skipped)
         commit(draft, smaller, change)
     return change
+
+
+def _known_in(draft: Draft, manifest: Manifest) -> list[KnownTable]:
+    folders = [segment_folder(draft.index, stored) for stored in manifest.segments]
+    removed = [stored.removed for stored in manifest.segments]
+    return known_tables(zip(map(open_segment, folders), removed, strict=True))
+
+
+def _is_in(source: str, folder: str) -> bool:
+    """Whether a source is one that was named, or lies in it."""
+    return source == folder or source.startswith(f"{folder.rstrip('/')}/")
 
 
 def excluded(table: KnownTable) -> str:
@@ -148,7 +162,9 @@ def excluded(table: KnownTable) -> str:
 
 
 def _is_named(table: KnownTable, names: Sequence[str]) -> bool:
-    return any(table.name == name or fnmatchcase(table.name, name) for name in names)
+    wanted = {*names, *map(source_name, names)}
+    known_as = {table.name, table.path, table_place(table.path, table.member)}
+    return bool(known_as & wanted) or any(fnmatchcase(name, glob) for glob in wanted for name in known_as)
 
 
 def _require_all(names: Sequence[str], going: Sequence[KnownTable], index: Path) -> None:

@@ -5,7 +5,9 @@ from collections.abc import Sequence
 import polars as pl
 
 from covary.columns import ColumnProfile
-from covary.errors import CovaryError, UnreadableTable
+from covary.errors import CovaryError, MissingPart, UnreadableTable
+from covary.fileformat import FILE_FORMATS
+from covary.filesystems import is_url
 from covary.masking import without_secrets
 from covary.records import ColumnNote, TableRecord
 from covary.roles import Roles
@@ -24,16 +26,36 @@ def reason_of(problem: BaseException) -> str:
     return without_secrets(text if isinstance(problem, CovaryError) else f"{type(problem).__name__}: {text}")
 
 
+def failed(table: TableSource, problem: BaseException) -> TableRecord:
+    """Write down a table that could not be read."""
+    cause = problem.__cause__ or problem
+    of_the_machine = isinstance(cause, MissingPart | MemoryError) or bool(getattr(cause, "errno", None))
+    is_a_file = table.format in FILE_FORMATS and not is_url(table.path)
+    return record_of(table, problem=reason_of(problem), lasting=is_a_file and not of_the_machine)
+
+
 def record_of(
-    table: TableSource, rows: int = 0, problem: str | None = None, columns: tuple[ColumnNote, ...] = ()
+    table: TableSource,
+    rows: int = 0,
+    problem: str | None = None,
+    columns: tuple[ColumnNote, ...] = (),
+    lasting: bool = False,
 ) -> TableRecord:
-    """Write down a table that was read, or why it was not."""
+    """Write down a table that was read, or why it was not.
+
+    Args:
+        table: where it is.
+        rows: how many were read.
+        problem: why it could not be read.
+        columns: what was decided about each.
+        lasting: whether it can't be read as long as it is as it is; else it is tried again each time.
+    """
     return TableRecord(
         shown(table.name),
         table.place,
         rows,
         table.size,
-        table.version,
+        "" if problem and not lasting else table.version,
         problem,
         columns,
         table.member,

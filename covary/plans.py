@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from covary.notes import BAD_TABLE, notes_of, reason_of, record_of
+from covary.notes import BAD_TABLE, failed, notes_of, record_of
 from covary.records import TableRecord
 from covary.roles import Roles, roles_of
 from covary.sketches import ColumnPair, SketchConfig
@@ -92,7 +92,7 @@ def plan(tables: Sequence[TableSource], settings: Settings) -> Plan:
         try:
             cut = _cut(table, settings)
         except BAD_TABLE as problem:
-            settled.append(record_of(table, problem=reason_of(problem)))
+            settled.append(failed(table, problem))
             continue
         if cut:
             if cut.pairs:

@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
@@ -20,7 +20,7 @@ from covary.masking import without_secrets
 from covary.remotefiles import REQUESTS_AT_ONCE, remote_files, remote_table
 from covary.sparksources import is_of_spark, spark_tables
 from covary.tablefiles import tables_in
-from covary.tablesource import FoundFile, SkippedSource, TableSource, shown
+from covary.tablesource import FoundFile, Identity, SkippedSource, TableSource, shown
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,10 +34,20 @@ class Listing(NamedTuple):
     unlisted: list[SkippedSource]
 
 
+class KnownNames(NamedTuple):
+    """The names of tables that an index keeps though a listing does not hold them, and of all it knows.
+
+    As long as some can't be seen, all others keep the names that they have.
+    """
+
+    taken: Sequence[str]
+    settled: Mapping[Identity, str]
+
+
 def find_tables(
     sources: Sequence[str | os.PathLike[str]],
     before: Collection[str] = (),
-    names_to_keep: "Callable[[Listing], Collection[str]] | None" = None,
+    names_to_keep: "Callable[[Listing], KnownNames | None] | None" = None,
     spark: "Callable[[], SparkSession] | None" = None,
 ) -> Listing:
     """Every table of the given sources, in a fixed order; an error if none of them can be looked into.
@@ -45,7 +55,7 @@ def find_tables(
     Args:
         sources: files, folders, globs and URLs.
         before: names of sources that held tables once; it is no mistake if one holds none now.
-        names_to_keep: tells the names of tables which are kept though this listing does not hold them.
+        names_to_keep: tells what names tables have in an index, if it keeps some that this listing lacks.
         spark: gives the session whose tables are named as spark:db.table.
     """
     tables: dict[tuple[str, str | None], tuple[TableSource, str]] = {}
@@ -60,7 +70,7 @@ def find_tables(
                 continue
             if len(sources) == 1:
                 raise
-            unlisted.append(SkippedSource(name, problem.reason, name))
+            unlisted.append(SkippedSource(name, problem.reason))
             continue
         for root, each in found:
             table = replace(each, source=source_name(source))
@@ -74,8 +84,8 @@ def find_tables(
         replace(each, path=shown(each.path), reason=without_secrets(each.reason)) for each in skipped.values()
     ]
     listing = Listing([table for table, _ in tables.values()], skips, unlisted)
-    taken = names_to_keep(listing) if names_to_keep else ()
-    return listing._replace(tables=_with_unique_names(list(tables.values()), taken))
+    known = names_to_keep(listing) if names_to_keep else None
+    return listing._replace(tables=_with_unique_names(list(tables.values()), known or KnownNames((), {})))
 
 
 def source_name(source: str) -> str:
@@ -191,16 +201,18 @@ def _looked_into(file: FoundFile | SkippedSource) -> Sequence[TableSource | Skip
         return [SkippedSource(file.path, str(error))]
 
 
-def _with_unique_names(found: list[tuple[TableSource, str]], taken: Collection[str]) -> list[TableSource]:
+def _with_unique_names(found: list[tuple[TableSource, str]], known: KnownNames) -> list[TableSource]:
     """Names below the root; where two clash, with suffixes, then with the root's name, then in full."""
     ways: tuple[Callable[[TableSource, str], str], ...] = (_with_suffixes, _with_root, _in_full)
-    names = [table.name for table, _ in found]
+    settled = [known.settled.get(table.identity) for table, _ in found]
+    names = [name or table.name for name, (table, _) in zip(settled, found, strict=True)]
     for longer in ways:
-        counts = Counter([*names, *taken])
+        counts = Counter([*names, *known.taken])
         if all(counts[name] == 1 for name in names):
             break
         names = [
-            name if counts[name] == 1 else longer(*pair) for name, pair in zip(names, found, strict=True)
+            name if counts[name] == 1 or keep else longer(*pair)
+            for name, keep, pair in zip(names, settled, found, strict=True)
         ]
     return [replace(table, name=name) for name, (table, _) in zip(names, found, strict=True)]
 

@@ -36,8 +36,6 @@ def sample_of(source: TableSource, spark: "SparkSession") -> tuple[Layout, pl.Da
     layout = Layout(plain_names(some.schema))
     if not layout.columns:
         raise UnreadableTable(source.path, "it has no columns that can be a key or a number")
-    if not some.num_rows:
-        raise UnreadableTable(source.path, "it has no rows")
     sample = pl.from_arrow(some)
     assert isinstance(sample, pl.DataFrame)
     return layout, sample[list(layout.columns)]

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from covary.filesystems import FileFacts
 from covary.masking import without_secrets
 
+Identity = tuple[str, str | None]  # a path, and which table in it
+
 
 @dataclass(frozen=True, slots=True)
 class TableSource:
@@ -40,14 +42,14 @@ class TableSource:
         return shown(self.path)
 
     @property
-    def identity(self) -> tuple[str, str | None]:
+    def identity(self) -> Identity:
         """What it is known by from one build to the next."""
         return self.place, self.member
 
 
 @dataclass(frozen=True, slots=True)
 class SkippedSource:
-    """What might have been a table or a source of tables, and why it isn't one."""
+    """What might have been a table or a source of tables, and why it isn't one; a source is of no source."""
 
     path: str
     reason: str

@@ -19,7 +19,7 @@ from covary.frames import merge_all, sketch_batches
 from covary.kernel import finish
 from covary.keyreading import FEWEST_PERIODS
 from covary.keyrows import Key, readings_of
-from covary.notes import BAD_TABLE, notes_of, reason_of, record_of
+from covary.notes import BAD_TABLE, failed, notes_of, reason_of, record_of
 from covary.partials import PARTIAL, partial_from, partial_row, tallies_from, tallies_row
 from covary.plans import PARTS, PROGRESS, LargeTable, Settings, group_name, table_name
 from covary.records import TableRecord
@@ -72,11 +72,9 @@ def _sketch_whole(table: TableSource, settings: Settings) -> tuple[TableRecord, 
             partials = []
             counted.exhaust()
         sketches = _worth_having(finish(partials, settings.config), roles.keys)
-        if not counted.rows:
-            return record_of(table, problem="it has no rows"), []
         return record_of(table, counted.rows, columns=notes_of(roles, tallies)), sketches
     except BAD_TABLE as problem:
-        return record_of(table, problem=reason_of(problem)), []
+        return failed(table, problem), []
 
 
 class _RowCount:

@@ -13,13 +13,14 @@ if TYPE_CHECKING:
 
 
 def remove(index: options.IndexFolder, tables: options.Removed, as_json: options.Json = False) -> None:
-    """Take tables out of an index: by name, by a glob of names, or a whole source.
+    """Take tables out of an index: by name or path, by a glob of these, or a whole source.
 
-    covary remove my.covary weather
+    covary remove my.covary weather data/rain.csv
 
     covary remove my.covary 'tmp/*' data/old/
 
-    A table stays away, though its source still holds it, until you name its file to covary index.
+    A table stays away, though its source still holds it, until you name its file to covary index, or a glob
+    or a folder that is no source yet. covary info lists what stays away.
     """
     from covary.maintenance import remove_tables
 
@@ -46,7 +47,7 @@ def _tell(index: Path, change: "Change", as_json: bool) -> None:
     from covary.terminal import print_json, show
 
     if as_json:
-        print_json({"index": str(index)} | asdict(change))
+        print_json({"index": str(index)} | change.to_dict())
     else:
         show(done_view(str(index), change))
 
@@ -64,7 +65,7 @@ def history(index: options.IndexFolder, as_json: options.Json = False) -> None:
     read_manifest(index)
     changes = read_history(index)
     if as_json:
-        print_json({"index": str(index), "history": [asdict(change) for change in changes]})
+        print_json({"index": str(index), "history": [change.to_dict() for change in changes]})
     else:
         show(history_view(changes))
 

@@ -1,10 +1,12 @@
 """How facts are written for a person: numbers, names, lines and tables."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
+
+NAMES_SHOWN = 8
 
 
 def printable(text: str) -> str:
@@ -48,6 +50,13 @@ def size_of(count: float) -> str:
         if count < 1000:
             return f"{count:.1f} {unit}"
     return f"{count / 1000:.1f} TB"
+
+
+def names_of(names: Sequence[str], count: int | None = None) -> str:
+    """Write some names, and how many more there are of so many."""
+    more = (len(names) if count is None else count) - NAMES_SHOWN
+    shown = ", ".join(map(printable, names[:NAMES_SHOWN]))
+    return f"{shown} and {more:,} more" if more > 0 else shown or "-"
 
 
 def lines_of(lines: Iterable[str]) -> Group:

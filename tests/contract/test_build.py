@@ -88,13 +88,6 @@ def test_thousands_of_constant_columns_are_no_trouble(spark, tmp_path):
     assert hits.constant == 300
 
 
-def test_a_table_without_rows_is_named(spark, lake, tmp_path):
-    (tmp_path / "bare.csv").write_text("place,y\n")
-    index = build_index([lake.folder, tmp_path / "bare.csv"], tmp_path / "index", spark)
-    problems = dict(index.tables.filter(pl.col("problem").is_not_null()).select("name", "problem").rows())
-    assert problems == {"bare": "it has no rows"}
-
-
 def test_a_mistyped_key_among_right_ones_is_told(spark, lake, tmp_path):
     with pytest.raises(CovaryError, match=r"no column 'plaxe'.*did you mean place"):
         build_index(lake.folder, tmp_path / "index", spark, keys=["place", "plaxe"])

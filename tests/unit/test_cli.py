@@ -237,7 +237,7 @@ def test_index_reports_what_was_built_and_what_was_not(lake, tmp_path, without_s
     text = " ".join(lines)
     assert "Indexed 5 tables, 1,018 rows, into" in text
     assert "14 sketches of column pairs" in text  # by day, and by week and month beside
-    assert "1 table has nothing to sketch (no key column or no number column): mayors." in lines
+    assert "1 table has nothing to sketch (no rows, no key column or no number column): mayors." in lines
     assert "1 table skipped:" in lines
     assert any(line.endswith("empty.csv: the file is empty") for line in lines)
 
@@ -291,7 +291,9 @@ def test_info_tells_settings_tables_and_what_was_skipped(index):
 
 
 def test_an_index_without_tables_says_how_to_get_some(copied, lake):
-    assert run("remove", copied, "*").stdout.startswith("Removed 6 tables.")
+    assert run("remove", copied, "*").stdout.startswith(
+        "Removed 5 tables.\nRemoved: cities, mayors, sales, tides, weather.\n"
+    )
     hint = f"It holds no tables; add some: covary index SOURCE --into {copied}"
     info = " ".join(run("info", copied).stdout.split())
     assert "Removed by hand, until named to covary index: 6 tables, " in info

@@ -1,3 +1,4 @@
+import gzip
 import os
 
 import numpy as np
@@ -43,7 +44,7 @@ def names(index):
 
 def last(index):
     change = read_history(index)[-1]
-    return change.command, change.added, change.changed, change.removed, change.kept
+    return change.command, change.new, change.changed, change.removed, change.kept
 
 
 def test_only_what_changed_is_read(index, tables):
@@ -103,11 +104,24 @@ def test_a_file_that_was_named_and_deleted_is_gone(tables, tmp_path):
     assert sorted(names(tmp_path / "index")) == ["t0", "t1", "t2", "t3"]
 
 
-def test_a_glob_that_matches_nothing_any_more_holds_nothing(tables, tmp_path):
-    index = tmp_path / "index"
-    covary.build_index([f"{tables}/t0*.csv", tables / "t1.csv"], index, size=32)
+def test_a_source_that_holds_nothing_any_more_keeps_its_tables_and_is_named(tables, tmp_path):
+    index, mounted = tmp_path / "index", tmp_path / "mounted"
+    write(mounted / "t0.csv", 5)
+    covary.build_index([f"{tables}/t0*.csv", tables / "t1.csv", mounted], index, size=32)
+    before = sorted(names(index))
+    assert before == ["mounted/t0.csv", "t1", "tables/t0.csv"]
     (tables / "t0.csv").unlink()
-    covary.build_index(None, index)
+    (mounted / "t0.csv").unlink()
+    for _ in range(2):
+        opened = covary.build_index(None, index)
+        assert sorted(opened.tables.filter(pl.col("problem").is_null())["name"]) == before
+        problems = dict(
+            opened.tables.filter(pl.col("problem").is_not_null()).select("path", "problem").rows()
+        )
+        why = "it held tables before and holds none now"
+        assert problems == {f"{tables}/t0*.csv": why, str(mounted): why}
+        assert last(index)[1:4] == (0, 0, 0)
+    remove_tables(index, [mounted, f"{tables}/t0*.csv"])
     assert names(index) == ["t1"]
     with pytest.raises(UnreadableTable, match="no file matches"):
         covary.build_index(f"{tables}/zzz*.csv", tmp_path / "other", size=32)
@@ -135,7 +149,7 @@ def test_a_table_that_failed_once_is_tried_again(index, tables, monkeypatch):
 
     def unreliable(chunk, *more):
         if chunk.source.name == "t1" and failing:
-            raise OSError("connection reset by peer")
+            raise ConnectionResetError(104, "connection reset by peer")
         return read(chunk, *more)
 
     monkeypatch.setattr("covary.tasks.read_chunk", unreliable)
@@ -148,6 +162,57 @@ def test_a_table_that_failed_once_is_tried_again(index, tables, monkeypatch):
     failing.clear()
     opened = covary.build_index(None, index)
     assert opened.tables["problem"].null_count() == 4
+
+
+def test_a_file_that_can_not_be_read_is_not_tried_again_until_it_changes(index, tables, monkeypatch):
+    packed = gzip.compress((tables / "t1.csv").read_bytes() * 50)
+    (tables / "broken.csv.gz").write_bytes(packed[: len(packed) // 2])
+    covary.build_index(None, index)
+    assert last(index) == ("index", 0, 0, 0, 4)
+    assert read_history(index)[-1].skipped == 1
+    before = (index / "manifest.json").read_bytes()
+    with monkeypatch.context() as no_spark:
+        no_spark.setattr("covary.build.run_on_spark", pytest.fail)
+        covary.build_index(None, index)
+    assert (index / "manifest.json").read_bytes() == before
+    (tables / "broken.csv.gz").write_bytes(packed)
+    opened = covary.build_index(None, index)
+    assert opened.tables["problem"].null_count() == 5
+    assert last(index) == ("index", 1, 0, 0, 4)
+
+
+def test_a_table_without_rows_is_no_trouble(index, tables):
+    (tables / "bare.csv").write_text("place,x\n")
+    opened = covary.build_index(None, index)
+    assert opened.tables["problem"].null_count() == 5
+    assert repr(opened).endswith("5 tables, 4 sketches>")
+    assert last(index) == ("index", 1, 0, 0, 4)
+    assert read_history(index)[-1].names == {"new": ["bare"]}
+
+
+def test_names_stay_while_a_source_is_out_of_reach(index, tables, tmp_path):
+    write(tmp_path / "other" / "t1.csv", 5)
+    write(tmp_path / "other" / "o.csv", 6)
+    covary.build_index(tmp_path / "other", index)
+    before = sorted(names(index))
+    assert before == ["o", "other/t1.csv", "t0", "t2", "t3", "tables/t1.csv"]
+    (tmp_path / "other").rename(tmp_path / "unmounted")
+    write(tables / "o.csv", 7)
+    opened = covary.build_index(None, index)
+    assert last(index) == ("index", 1, 0, 0, 6)
+    present = sorted(opened.tables.filter(pl.col("problem").is_null())["name"])
+    assert present == ["o", "o.csv", *before[1:]]
+    (tmp_path / "unmounted").rename(tmp_path / "other")
+    covary.build_index(None, index)
+    assert sorted(names(index)) == [
+        "other/o.csv",
+        "other/t1.csv",
+        "t0",
+        "t2",
+        "t3",
+        "tables/o.csv",
+        "tables/t1.csv",
+    ]
 
 
 def test_kept_tables_keep_their_names_to_themselves(index, tables):
@@ -218,8 +283,14 @@ def test_tables_are_removed_by_name_glob_and_source(index, tables, tmp_path):
     assert last(index)[3] == 2
     covary.build_index(None, index)
     assert names(index) == ["t1", "t3"]
+    covary.build_index(tables, index)  # as it is every night
+    assert names(index) == ["t1", "t3"]
     covary.build_index(tables / "t0.csv", index)  # named again
     covary.build_index(None, index)
+    assert sorted(names(index)) == ["t0", "t1", "t3"]
+    remove_tables(index, [tables / "t1.csv", f"{tables}/t3*"])
+    assert names(index) == ["t0"]
+    covary.build_index(f"{tables}/t[13].csv", index)
     assert sorted(names(index)) == ["t0", "t1", "t3"]
     with pytest.raises(TableError, match="no table and no source 'zzz'"):
         remove_tables(index, ["t1", "zzz"])
