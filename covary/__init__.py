@@ -9,9 +9,12 @@ if _TYPE_CHECKING:
     from covary.errors import CovaryError
     from covary.estimates import Estimate, estimate
     from covary.frames import sketch
+    from covary.history import read_history
     from covary.hits import Hit, Hits
+    from covary.integrity import check_index
     from covary.joins import JoinedSample, join
     from covary.keysets import KeySets, SetEstimate, compare_key_sets, distinct_keys
+    from covary.maintenance import compact_index, remove_tables
     from covary.query import Index, open_index
     from covary.sketches import Sketch
 
@@ -29,11 +32,15 @@ __all__ = [
     "Sketch",
     "__version__",
     "build_index",
+    "check_index",
+    "compact_index",
     "compare_key_sets",
     "distinct_keys",
     "estimate",
     "join",
     "open_index",
+    "read_history",
+    "remove_tables",
     "sketch",
 ]
 
@@ -44,7 +51,10 @@ _HOMES = {
     "frames": ("sketch",),
     "joins": ("JoinedSample", "join"),
     "keysets": ("KeySets", "SetEstimate", "compare_key_sets", "distinct_keys"),
+    "history": ("read_history",),
     "hits": ("Hit", "Hits"),
+    "integrity": ("check_index",),
+    "maintenance": ("compact_index", "remove_tables"),
     "query": ("Index", "open_index"),
     "sketches": ("Sketch",),
 }

@@ -15,7 +15,7 @@ from typing import Any
 import xxhash
 
 from covary.errors import DamagedIndex
-from covary.store import MANIFEST, Manifest
+from covary.store import MANIFEST, Manifest, read_manifest
 
 HISTORY = "history.jsonl"
 NAMES_KEPT = 100  # of each kind: a first build may have a hundred thousand
@@ -99,15 +99,17 @@ def append_change(index: Path, change: Change, manifest: str) -> None:
         os.fsync(stream.fileno())
 
 
-def read_history(index: Path) -> list[Change]:
+def read_history(index: str | Path) -> list[Change]:
     """Return the commits of an index, oldest first."""
+    folder = Path(index)
+    read_manifest(folder)  # it must be one
     try:
-        lines = [json.loads(line) for line in _what_counts(index).splitlines()]
+        lines = [json.loads(line) for line in _what_counts(folder).splitlines()]
         known = [each.name for each in fields(Change)]  # an earlier covary may have written others
         return [Change(**{name: line[name] for name in known if name in line}) for line in lines]
     except (ValueError, TypeError, OSError):
         raise DamagedIndex(
-            f"{index / HISTORY} is damaged; remove it, the index itself does not need it"
+            f"{folder / HISTORY} is damaged; remove it, the index itself does not need it"
         ) from None
 
 

@@ -38,12 +38,18 @@ class Inspection:
     left_over: tuple[str, ...]
 
 
-def inspect(index: Path, on_progress: OnProgress | None = None) -> Inspection:
-    """Read every file of an index and hold it against its checksum."""
+def check_index(index: str | Path, on_progress: OnProgress | None = None) -> Inspection:
+    """Read every file of an index and hold it against its checksum.
+
+    Args:
+        index: its folder.
+        on_progress: called with how many files were read, of how many.
+    """
+    folder = Path(index)
     while True:
-        manifest = read_manifest(index)
-        found = _inspect(index, manifest, on_progress)
-        if not found.damaged or read_manifest(index) == manifest:  # no commit came in between
+        manifest = read_manifest(folder)
+        found = _inspect(folder, manifest, on_progress)
+        if not found.damaged or read_manifest(folder) == manifest:  # no commit came in between
             return found
 
 

@@ -59,10 +59,8 @@ def history(index: options.IndexFolder, as_json: options.Json = False) -> None:
     """
     from covary.changeviews import history_view
     from covary.history import read_history
-    from covary.store import read_manifest
     from covary.terminal import print_json, show
 
-    read_manifest(index)
     changes = read_history(index)
     if as_json:
         print_json({"index": str(index), "history": [change.to_dict() for change in changes]})
@@ -78,13 +76,13 @@ def check(index: options.IndexFolder, as_json: options.Json = False) -> None:
     Exits with 2 if something is; covary index --into INDEX --repair then reads again what was lost.
     """
     from covary.changeviews import inspection_view
-    from covary.integrity import inspect
+    from covary.integrity import check_index
     from covary.progress import showing_work
     from covary.terminal import print_json, show
 
     started = time.perf_counter()
     with showing_work("{done:,} of {total:,} files read") as tell:
-        found = inspect(index, tell)
+        found = check_index(index, tell)
     elapsed_ms = (time.perf_counter() - started) * 1e3
     if as_json:
         print_json(asdict(found) | {"elapsed_ms": elapsed_ms})

@@ -16,7 +16,7 @@ import pytest
 import covary
 from covary.commits import SCRATCH
 from covary.errors import CannotWrite
-from covary.integrity import inspect
+from covary.integrity import check_index
 from covary.maintenance import compact_index, remove_tables
 
 HERE = Path(__file__).parent
@@ -114,7 +114,7 @@ class Trial:
         if not (self.index / "manifest.json").exists():
             assert self.action == "first"
         else:
-            assert not inspect(self.index).damaged
+            assert not check_index(self.index).damaged
             found = answer(self.index)
             assert found in (self.old, self.new)
             self.came_through += found == self.new
@@ -128,7 +128,7 @@ class Trial:
             ended = self.writer(self.action, self.index, self.tables)
             assert not ended["failed"]
             assert self.manifest_text() == self.manifest
-        found = inspect(self.index)
+        found = check_index(self.index)
         assert not found.damaged
         assert found.left_over == ()
 
@@ -172,10 +172,10 @@ def test_a_build_on_spark_that_is_killed_leaves_the_index_as_it_was(before, tmp_
         time.sleep(0.01)
     os.killpg(running.pid, signal.SIGKILL)
     running.wait()
-    assert inspect(index).left_over
+    assert check_index(index).left_over
     assert answer(index) == old
     covary.build_index(None, index)
-    assert inspect(index).left_over == ()
+    assert check_index(index).left_over == ()
     assert {"t9"} <= {table for table, *_ in answer(index)}
 
 
@@ -191,10 +191,10 @@ def test_a_full_disk_leaves_the_index_as_it_was(before, mounted, action):
     with pytest.raises(CannotWrite, match="the disk is full; nothing was changed"):
         change(action, index)
     assert answer(index) == old
-    assert not inspect(index).damaged
+    assert not check_index(index).damaged
     (disk / "ballast").unlink()
     change(action, index)
-    assert inspect(index).left_over == ()
+    assert check_index(index).left_over == ()
 
 
 @pytest.mark.parametrize("action", ["update", "compact", "remove"])

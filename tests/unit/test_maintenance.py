@@ -11,7 +11,7 @@ import covary.merging
 import covary.tasks
 from covary.errors import CovaryError, DamagedIndex, NotAnIndex, TableError, UnreadableTable
 from covary.history import read_history
-from covary.integrity import inspect
+from covary.integrity import check_index
 from covary.maintenance import compact_index, remove_tables
 
 pytestmark = pytest.mark.usefixtures("without_spark")
@@ -228,7 +228,7 @@ def test_a_damaged_manifest_costs_no_segment(index):
     with pytest.raises(DamagedIndex):
         covary.build_index(None, index)
     (index / "manifest.json").write_text(text)
-    assert not inspect(index).damaged
+    assert not check_index(index).damaged
 
 
 def test_damage_is_not_copied_under_a_new_checksum(index):
@@ -365,7 +365,7 @@ def test_an_index_with_a_damaged_file_is_not_changed_unless_to_repair_it(index, 
     assert (index / "manifest.json").read_text() == before
     covary.build_index(None, index, repair=True)
     assert sorted(names(index)) == ["t0", "t1", "t2", "t3", "t4"]
-    assert not inspect(index).damaged
+    assert not check_index(index).damaged
 
 
 def test_what_repair_can_not_read_again_is_named(index, tables, tmp_path):
