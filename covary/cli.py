@@ -122,7 +122,7 @@ def index(
         settings=(size, aggregate, key, value, hash, keys),
         refresh=(fresh, keep_missing, checksum, repair),
     )
-    from covary.facts import build_view
+    from covary.facts import build_view, skipped_words
     from covary.terminal import print_json, show
 
     if as_json:
@@ -130,8 +130,10 @@ def index(
     else:
         show(build_view(facts, change, elapsed_ms))
     if strict and facts.skipped:
-        skipped = "1 table was" if len(facts.skipped) == 1 else f"{len(facts.skipped):,} tables were"
-        raise CovaryError(f"{skipped} skipped, which --strict forbids; the rest is indexed in {into}")
+        were = "was" if len(facts.skipped) == 1 else "were"
+        raise CovaryError(
+            f"{skipped_words(facts)} {were} skipped, which --strict forbids; the rest is indexed in {into}"
+        )
 
 
 def _build(

@@ -60,6 +60,11 @@ class IndexFacts:
         return [table for table in self.contents if table.problem is not None]
 
     @property
+    def out_of_reach(self) -> list[TableRecord]:
+        """The sources that could not be looked into, which are of no source themselves."""
+        return [table for table in self.skipped if not table.source and table.place in self.sources]
+
+    @property
     def rows(self) -> int:
         """The rows of all tables that were read."""
         return sum(table.rows for table in self.read)
@@ -159,6 +164,13 @@ def build_view(index: IndexFacts, change: Change, elapsed_ms: float) -> Renderab
     return lines_of(lines)
 
 
+def skipped_words(index: IndexFacts) -> str:
+    """Count what was skipped: "1 source and 2 tables"."""
+    sources = len(index.out_of_reach)
+    counts = ((sources, "source"), (len(index.skipped) - sources, "table"))
+    return " and ".join(count_of(count, noun) for count, noun in counts if count)
+
+
 def info_view(index: IndexFacts, most: int | None = TABLES_SHOWN) -> RenderableType:
     """Describe an index: its settings, its size, its tables, and what it left out."""
     per_entry = f", {index.bytes_per_entry:.1f} bytes per entry" if index.bytes_per_entry else ""
@@ -241,14 +253,13 @@ def _left_out(index: IndexFacts) -> list[str]:
         lines.append(
             f"{count_of(cells, 'cell')} of {count_of(of_columns, 'column')} not understood: {where}."
         )
-    out_of_reach = [table for table in index.skipped if table.place in index.sources and not table.source]
-    if out_of_reach:
-        sources = count_of(len(out_of_reach), "source")
-        them = "it" if len(out_of_reach) == 1 else "them"
-        forget = f"covary remove {index.index} SOURCE forgets {them}"
-        lines.append(f"{sources} could not be looked into; the tables of {them} are kept ({forget}):")
-        lines += [f"  {table.path}: {table.problem}" for table in out_of_reach[:SKIPPED_SHOWN]]
-    skipped = [table for table in index.skipped if table not in out_of_reach]
+    if index.out_of_reach:
+        sources = count_of(len(index.out_of_reach), "source")
+        kept = "its tables are kept" if len(index.out_of_reach) == 1 else "their tables are kept"
+        forget = f"covary remove {index.index} SOURCE forgets one"
+        lines.append(f"{sources} could not be looked into; {kept} ({forget}):")
+        lines += [f"  {source.path}: {source.problem}" for source in index.out_of_reach[:SKIPPED_SHOWN]]
+    skipped = [table for table in index.skipped if table not in index.out_of_reach]
     if skipped:
         lines.append(f"{count_of(len(skipped), 'table')} skipped:")
         lines += [f"  {table.place}: {table.problem}" for table in skipped[:SKIPPED_SHOWN]]
