@@ -19,9 +19,8 @@ from typing import IO
 from covary.errors import CannotWrite, IndexBusy, StoreError
 from covary.history import HISTORY, Change, append_change
 from covary.segmentfiles import StoredSegment, stored_segment
-from covary.store import MANIFEST, SEGMENTS, Manifest, read_manifest, segment_folder
+from covary.store import MANIFEST, SCRATCH, SEGMENTS, Manifest, read_manifest, segment_folder
 
-SCRATCH = ".building-"
 LOCK = "lock"
 NO_LOCKS_HERE = {errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS}
 

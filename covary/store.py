@@ -33,6 +33,7 @@ from covary.sketches import SketchConfig
 FORMAT = 5
 MANIFEST = "manifest.json"
 SEGMENTS = "segments"
+SCRATCH = ".building-"  # how the folders begin in which writers work
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +93,7 @@ def read_manifest(index: Path) -> Manifest:
         content = json.loads(file.read_text(encoding="utf-8"))
         found = content["format"]
     except FileNotFoundError:
-        what = "is not a covary index" if index.exists() else "does not exist"
-        raise NotAnIndex(f"{index} {what}; make one with: covary index SOURCE --into {index}") from None
+        raise _not_an_index(index) from None
     except NotADirectoryError:
         raise NotAnIndex(f"{index} is a file, not a covary index") from None
     except PermissionError:
@@ -125,6 +125,17 @@ def read_manifest(index: Path) -> Manifest:
             f"rebuild it with covary index --fresh"
         )
     return manifest
+
+
+def _not_an_index(index: Path) -> NotAnIndex:
+    make_one = f"covary index SOURCE --into {index}"
+    if any(index.glob(f"{SCRATCH}*")):
+        return NotAnIndex(
+            f"{index} is not an index yet: its first build is not done; wait for it, or, if it was stopped, "
+            f"run it again: {make_one}"
+        )
+    what = "is not a covary index" if index.exists() else "does not exist"
+    return NotAnIndex(f"{index} {what}; make one with: {make_one}")
 
 
 def _manifest_from(content: dict[str, Any]) -> Manifest:

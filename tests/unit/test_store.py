@@ -174,6 +174,14 @@ def test_what_is_no_index_is_refused(tmp_path):
         open_index(tmp_path / "file")
 
 
+def test_an_index_whose_first_build_is_not_done_says_so(tmp_path):
+    index = tmp_path / "new"
+    with building(index), pytest.raises(NotAnIndex, match="not an index yet: its first build is not done"):
+        open_index(index)
+    with pytest.raises(NotAnIndex, match="does not exist; make one"):
+        open_index(index)
+
+
 def test_a_folder_of_other_files_is_never_written_to(tmp_path):
     (tmp_path / "thesis.txt").write_text("years of work")
     with pytest.raises(CannotWrite, match="holds other files"):
