@@ -25,7 +25,7 @@ def pairs(
     Every column is compared with every other that it joins with; columns of one table are not compared.
     """
     from covary.pairviews import pairs_view
-    from covary.progress import showing_work
+    from covary.progress import STARTING_SPARK, showing_work
     from covary.query import open_index
     from covary.settings import Settings
     from covary.sparkerrors import check_address, naming_spark
@@ -33,7 +33,7 @@ def pairs(
 
     opened = open_index(index)
     Settings(top=top, rank=rank, max_q=max_q, correction=correction, min_sample=min_sample)  # before Spark
-    with showing_work("{done:,} of {total:,} columns compared") as tell:
+    with showing_work("{done:,} of {total:,} columns compared", STARTING_SPARK) as tell:
         from covary import spark
         from covary.sparksession import session
 

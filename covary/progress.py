@@ -29,6 +29,7 @@ SPARK_LINES = {
     "waiting": "Waiting for a Spark worker: has the cluster workers with free cores and memory?",
     "working": "Spark is at work on {} ...",
 }
+STARTING_SPARK = "Starting Spark ..."
 AT_WORK = "Working ... (the first time on a machine takes some seconds more)"
 BAR_WIDTH = 20
 ROOM_BESIDE_THE_LINE = 36  # columns of the spinner, the bar and the clock
@@ -47,27 +48,53 @@ def showing_progress() -> "Iterator[OnProgress]":
 
 
 @contextmanager
-def showing_work(words: str = COLUMNS) -> Iterator[Callable[[int, int], None]]:
-    """Show that a command is at work once it takes more than a moment; give a function that tells how far."""
+def showing_work(words: str = COLUMNS, first: str = "") -> Iterator[Callable[[int, int], None]]:
+    """Show that a command is at work once it takes more than a moment; give a function that tells how far.
+
+    Args:
+        words: that tell how far.
+        first: what is done until that can be told.
+    """
     screen = console(stderr=True)
     if not screen.is_terminal:
-        yield _line_now_and_then(words, time.monotonic)
+        with _lines_of_work(words, first) as show:
+            yield show
         return
     columns = SpinnerColumn(), BarColumn(BAR_WIDTH), TextColumn("{task.description}")
     bar = Bar(*columns, console=screen, transient=True)
-    task = bar.add_task(AT_WORK, total=None)
-    # By a clock of its own: reading and compiling tell nothing while they last.
-    after_a_moment = Timer(SECONDS_BEFORE_A_BAR, bar.start)
-    after_a_moment.daemon = True
-    after_a_moment.start()
+    task = bar.add_task(first or AT_WORK, total=None)
     try:
-        yield lambda done, total: bar.update(
-            task, description=words.format(done=done, total=total), completed=done, total=total
-        )
+        with _later(SECONDS_BEFORE_A_BAR, bar.start):
+            yield lambda done, total: bar.update(
+                task, description=words.format(done=done, total=total), completed=done, total=total
+            )
     finally:
-        after_a_moment.cancel()
-        after_a_moment.join()
         bar.stop()
+
+
+@contextmanager
+def _later(seconds: float, act: Callable[[], None]) -> Iterator[Timer]:
+    """Do something if the block takes longer, by a clock of its own: most work tells nothing meanwhile."""
+    timer = Timer(seconds, act)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield timer
+    finally:
+        timer.cancel()
+        timer.join()
+
+
+@contextmanager
+def _lines_of_work(words: str, first: str) -> Iterator[Callable[[int, int], None]]:
+    tell = _line_now_and_then(words, time.monotonic)
+    with _later(SECONDS_BETWEEN_LINES, lambda: typer.echo(first, err=True) if first else None) as not_yet:
+
+        def show(done: int, total: int) -> None:
+            not_yet.cancel()
+            tell(done, total)
+
+        yield show
 
 
 def _line_now_and_then(words: str, clock: Callable[[], float]) -> Callable[[int, int], None]:

@@ -164,6 +164,8 @@ def _best_pairs(
     tasks = max(1, -(-columns // COLUMNS_PER_TASK))
     compare = as_task(compare_some, _state_of(index), tasks, settings, last_bin)
     best = together([], settings.top)
+    if on_progress:
+        on_progress(0, columns)
     for numbers in np.array_split(np.arange(tasks), min(tasks, ROUNDS)):
         first, end = int(numbers[0]), int(numbers[-1]) + 1
         done = spark.range(first, end, 1, end - first).mapInArrow(compare, _sql(FOUND)).toArrow()

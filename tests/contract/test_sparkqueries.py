@@ -170,6 +170,12 @@ def test_pairs_hold_each_pair_of_columns_once_and_none_of_one_table(index, spark
     assert "hours" in tables
 
 
+def test_pairs_tell_how_far_they_are_from_the_start(index, spark):
+    told = []
+    columns = on_spark.pairs(index, 5, spark, on_progress=lambda *step: told.append(step)).columns
+    assert (told[0], told[-1]) == ((0, columns), (columns, columns))
+
+
 def test_a_job_begun_before_a_change_says_so(tables, tmp_path, spark):
     index = covary.build_index(tables / "days1.parquet", tmp_path / "i", spark, size=32)
     rows = on_spark.query(index, [(tables / "days2.parquet", "day", "x")], spark)

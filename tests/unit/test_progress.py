@@ -26,6 +26,28 @@ def test_a_short_query_shows_nothing(monkeypatch):
     assert screen.file.getvalue().strip() == ""
 
 
+def test_what_comes_first_is_shown_until_it_can_be_told_how_far(monkeypatch):
+    screen = Console(file=io.StringIO(), force_terminal=True, width=100)
+    monkeypatch.setattr(progress, "console", lambda stderr: screen)
+    monkeypatch.setattr(progress, "SECONDS_BEFORE_A_BAR", 0.01)
+    with progress.showing_work(first=progress.STARTING_SPARK):
+        time.sleep(0.3)
+    assert "Starting Spark ..." in screen.file.getvalue()
+
+
+def test_a_pipe_is_told_what_comes_first_once_it_takes_long(monkeypatch, capsys):
+    monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", 0.1)
+    with progress.showing_work(first=progress.STARTING_SPARK) as show:
+        time.sleep(0.3)
+        show(0, 20)
+    assert capsys.readouterr().err.splitlines() == ["Starting Spark ...", "0 of 20 columns measured"]
+    monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", 0.3)
+    with progress.showing_work(first=progress.STARTING_SPARK) as show:
+        show(0, 20)  # before it took long
+        time.sleep(0.6)
+    assert capsys.readouterr().err == ""
+
+
 def test_a_pipe_gets_a_line_now_and_then(capsys):
     now = [0.0]
     show = progress._line_now_and_then(progress.COLUMNS, lambda: now[0])
