@@ -15,7 +15,10 @@ PIPE_WIDTH = 128
 def console(stderr: bool = False) -> Console:
     """Open a console as wide as the terminal, or as a pipe's reader may expect."""
     opened = Console(stderr=stderr, highlight=False)
-    if not opened.is_terminal and "COLUMNS" not in os.environ:
+    if opened.is_terminal:
+        # Said once: rich would look at each line anew, and while Spark starts, stderr is a pipe of ours.
+        return Console(stderr=stderr, highlight=False, force_terminal=True)
+    if "COLUMNS" not in os.environ:
         opened.width = PIPE_WIDTH
     return opened
 

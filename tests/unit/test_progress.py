@@ -1,4 +1,5 @@
 import io
+import sys
 import time
 
 from rich.console import Console
@@ -33,6 +34,24 @@ def test_what_comes_first_is_shown_until_it_can_be_told_how_far(monkeypatch):
     with progress.showing_work(first=progress.STARTING_SPARK):
         time.sleep(0.3)
     assert "Starting Spark ..." in screen.file.getvalue()
+
+
+class Terminal(io.StringIO):
+    is_one = True
+
+    def isatty(self):
+        return self.is_one
+
+
+def test_a_bar_goes_on_while_stderr_is_led_elsewhere(monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(progress, "SECONDS_BEFORE_A_BAR", 0.01)
+    with progress.showing_work(first=progress.STARTING_SPARK):
+        terminal.is_one = False  # as when a JVM starts, whose greeting is left out
+        time.sleep(0.3)
+    assert "Starting Spark ..." in terminal.getvalue()
 
 
 def test_a_pipe_is_told_what_comes_first_once_it_takes_long(monkeypatch, capsys):
