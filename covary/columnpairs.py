@@ -5,13 +5,13 @@ no task all of it. What a task finds is small: its best pairs, and how many p-va
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 
 from covary.aggregate import Floats
-from covary.hits import Hit, QueryNote
+from covary.hits import Hit, QueryNote, column_text, estimate_text
 from covary.listing import TRUSTED_DIGITS, show_nothing
 from covary.query import Index
 from covary.ranked import Numbers, rank_all
@@ -21,6 +21,7 @@ from covary.sketches import Sketch
 # p-values are counted in bins a thousandth wide: by their exponent and the first ten bits after it.
 BIN_SHIFT = 42
 EXACTLY = 10**6  # terms of a sum that are added one by one
+PRINTED = 20  # pairs that print() shows
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ class Pairs:
     compared: int
     survivors: int
     level: float
-    pairs: tuple[Pair, ...]
+    pairs: tuple[Pair, ...] = field(repr=False)
     elapsed_ms: float
 
     def __len__(self) -> int:
@@ -65,6 +66,15 @@ class Pairs:
 
     def __iter__(self) -> Iterator[Pair]:
         return iter(self.pairs)
+
+    def __str__(self) -> str:
+        lines = [
+            f"{place:>3} {estimate_text(pair.right)} "
+            f"{pair.left.table}.{pair.left.value} and {column_text(pair.right)}"
+            for place, pair in enumerate(self.pairs[:PRINTED], start=1)
+        ]
+        more = [f"... and {len(self) - PRINTED:,} more"] if len(self) > PRINTED else []
+        return "\n".join((f"{self.compared:,} pairs of {self.columns:,} columns compared", *lines, *more))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the answer as it stands in JSON."""

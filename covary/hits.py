@@ -191,9 +191,7 @@ class Hits(Sequence[Hit]):
 
     def __str__(self) -> str:
         lines = (
-            f"{place:>3} {_number(hit.correlation)} [{_number(hit.low)}, {_number(hit.high)}] "
-            f"n={hit.sample_size} of {'' if hit.exact else '~'}{hit.join_size:.0f} q={hit.q_value:.2g} "
-            f"{hit.table}.{hit.value} ({hit.aggregate} per {hit.key}{_by(hit)})"
+            f"{place:>3} {estimate_text(hit)} {column_text(hit)}"
             for place, hit in enumerate(self.hits, start=1)
         )
         return "\n".join((f"{self.shown_of} columns join on {self.query.key}", *lines))
@@ -202,6 +200,19 @@ class Hits(Sequence[Hit]):
         """Return the answer as it stands in JSON."""
         by_chance = None if self.by_chance is None else [hit.to_dict() for hit in self.by_chance]
         return asdict(self) | {"hits": [hit.to_dict() for hit in self.hits], "by_chance": by_chance}
+
+
+def estimate_text(hit: Hit) -> str:
+    """Return what was found of a hit, as a printed answer has it."""
+    return (
+        f"{_number(hit.correlation)} [{_number(hit.low)}, {_number(hit.high)}] "
+        f"n={hit.sample_size} of {'' if hit.exact else '~'}{hit.join_size:.0f} q={hit.q_value:.2g}"
+    )
+
+
+def column_text(hit: Hit) -> str:
+    """Return the column of a hit, as a printed answer has it."""
+    return f"{hit.table}.{hit.value} ({hit.aggregate} per {hit.key}{_by(hit)})"
 
 
 def _by(hit: Hit) -> str:

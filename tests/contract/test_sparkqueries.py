@@ -176,6 +176,18 @@ def test_pairs_tell_how_far_they_are_from_the_start(index, spark):
     assert (told[0], told[-1]) == ((0, columns), (columns, columns))
 
 
+def test_pairs_print_as_a_short_list(index, spark):
+    found = on_spark.pairs(index, 10_000, spark)
+    first, best, *_, last = str(found).splitlines()
+    assert len(str(found).splitlines()) == 22 < len(found)
+    assert first == f"{found.compared:,} pairs of {found.columns} columns compared"
+    left, right = found[0].left, found[0].right
+    assert f"{left.table}.{left.value} and {right.table}.{right.value} (mean per" in best
+    assert last == f"... and {len(found) - 20} more"
+    assert len(str(on_spark.pairs(index, 5, spark)).splitlines()) == 6
+    assert len(repr(found)) < 500
+
+
 def test_a_job_begun_before_a_change_says_so(tables, tmp_path, spark):
     index = covary.build_index(tables / "days1.parquet", tmp_path / "i", spark, size=32)
     rows = on_spark.query(index, [(tables / "days2.parquet", "day", "x")], spark)
