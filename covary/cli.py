@@ -17,6 +17,7 @@ import typer
 from covary import comparing, options, upkeep
 from covary.errors import CovaryError
 from covary.exits import Commands
+from covary.plainhelp import Command
 
 if TYPE_CHECKING:
     from covary.facts import IndexFacts
@@ -56,7 +57,7 @@ def covary(version: options.Version = False) -> None:
     """Carry the options that stand before a command."""
 
 
-@app.command(rich_help_panel="Start here")
+@app.command(cls=Command, rich_help_panel="Start here")
 def demo(keep: options.Keep = None) -> None:
     """Ask what moves with flight delays, on real data: New York's flights and weather in 2013."""
     from covary import demo as shown
@@ -84,7 +85,7 @@ def demo(keep: options.Keep = None) -> None:
         print(f"  {command}")  # left for the terminal to wrap, so that it can be copied
 
 
-@app.command(rich_help_panel="Build")
+@app.command(cls=Command, rich_help_panel="Build")
 def index(
     into: options.Into,
     sources: options.Sources = None,
@@ -165,7 +166,7 @@ def _build(
     return facts, update.change, (time.perf_counter() - started) * 1e3
 
 
-@app.command(rich_help_panel="Build")
+@app.command(cls=Command, rich_help_panel="Build")
 def info(
     index: options.IndexFolder,
     table: options.TableName = None,
@@ -194,7 +195,7 @@ def info(
         )
 
 
-@app.command(rich_help_panel="Ask")
+@app.command(cls=Command, rich_help_panel="Ask")
 def query(
     table: options.Table,
     key: options.Key,
@@ -280,12 +281,12 @@ def _show_hits(hits: "Hits", table: str, index: "Index") -> None:
     show(no_hits_view(hits, describe(index.path), mine.path, mine.columns, keys))
 
 
-app.command(rich_help_panel="Ask")(comparing.pairs)
-app.command(rich_help_panel="Ask")(comparing.estimate)
-app.command(rich_help_panel="Keep in order")(upkeep.remove)
-app.command(rich_help_panel="Keep in order")(upkeep.compact)
-app.command(rich_help_panel="Keep in order")(upkeep.history)
-app.command(rich_help_panel="Keep in order")(upkeep.check)
+app.command(cls=Command, rich_help_panel="Ask")(comparing.pairs)
+app.command(cls=Command, rich_help_panel="Ask")(comparing.estimate)
+app.command(cls=Command, rich_help_panel="Keep in order")(upkeep.remove)
+app.command(cls=Command, rich_help_panel="Keep in order")(upkeep.compact)
+app.command(cls=Command, rich_help_panel="Keep in order")(upkeep.history)
+app.command(cls=Command, rich_help_panel="Keep in order")(upkeep.check)
 
 
 if __name__ == "__main__":

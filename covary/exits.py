@@ -9,13 +9,14 @@ import typer
 from typer.core import TyperGroup
 
 from covary.errors import CovaryError
+from covary.plainhelp import PlainHelp
 
 USER_MISTAKE = CovaryError.exit_code
 STOPPED = 130
 UsageMistake: Any = typer.BadParameter.__base__  # typer has no public name for it
 
 
-class Commands(TyperGroup):
+class Commands(PlainHelp, TyperGroup):
     """The commands of covary."""
 
     def main(self, *arguments: Any, **settings: Any) -> Any:

@@ -49,12 +49,12 @@ RightTable = Annotated[str, _argument("RIGHT", "Another.")]
 Sources = Annotated[
     list[str] | None,
     _argument(
-        "[SOURCE]...",
+        "SOURCE",
         "Files, folders (with all below), globs, and URLs of files or databases: s3://bucket/folder, "
         "postgresql://host/db. They are added to those that INDEX was made from; none: look at those again.",
     ),
 ]
-Removed = Annotated[list[str], _argument("TABLE...", "Names of tables, globs of names, or sources.")]
+Removed = Annotated[list[str], _argument("TABLE", "Names of tables, globs of names, or sources.")]
 IndexFolder = Annotated[Path, _argument("INDEX", "The index's folder.")]
 
 Into = Annotated[Path, _required("INDEX", "The index's folder.")]

@@ -633,6 +633,30 @@ def test_version_and_help_answer():
     assert run("query").exit_code == 2
 
 
+COMMANDS = [command.name or command.callback.__name__ for command in cli.app.registered_commands]
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+@pytest.mark.parametrize("width", [80, 120])
+def test_help_reads_as_it_is_meant(command, width):
+    shown = run(*command.split(), "--help", columns=width).stdout
+    assert max(map(len, shown.splitlines())) <= width
+    assert "<bool>" not in shown
+    assert not re.search(r"[{}]|\[\[", shown)
+
+
+@pytest.mark.parametrize(
+    "command, usage",
+    [
+        ("index", "covary index [OPTIONS] [SOURCE]..."),
+        ("remove", "covary remove [OPTIONS] INDEX TABLE..."),
+        ("estimate", "covary estimate [OPTIONS] LEFT RIGHT"),
+    ],
+)
+def test_usage_names_the_arguments(command, usage):
+    assert run(command, "--help").stdout.split("Usage: ")[1].splitlines()[0].strip() == usage
+
+
 def test_the_command_line_starts_without_its_heavy_parts():
     program = """
 import sys
