@@ -110,10 +110,13 @@ def index(
 
     covary index s3://bucket/lake 'more/**/*.parquet' --into my.covary
 
+    covary index postgresql://host/db shop.sqlite#orders --into my.covary
+
     covary index --into my.covary
 
-    The last one looks again at everything that the index was made from: it reads only tables that are new or
-    changed, and forgets those that are gone. The index changes as the last step, all at once.
+    The last one looks again at all that the index was made from, and reads only what is new or changed.
+
+    Tables that are gone are forgotten. The index changes as the last step, all at once.
     """
     facts, change, elapsed_ms = _build(
         sources or [],

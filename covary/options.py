@@ -19,6 +19,10 @@ covary index data/ --into my.covary                read your tables, once
 covary query sales.csv --key date --value revenue --index my.covary
                                                    ask what moves with revenue
 """
+ONE_TABLE = (
+    "a file or its URL, the folder of a Delta or Iceberg table, or a table of a database: "
+    "shop.sqlite#orders, postgresql://host/db#orders."
+)
 AGGREGATES = "How rows of one key become one number: mean, sum, count, min, max, first or last."
 
 
@@ -43,15 +47,17 @@ def _version(wanted: bool) -> None:
 
 
 Version = Annotated[bool, flag("--version", "Print the version.", callback=_version, is_eager=True)]
-Table = Annotated[str, _argument("TABLE", "Your table: a file.")]
-LeftTable = Annotated[str, _argument("LEFT", "A table: a file.")]
+Table = Annotated[str, _argument("TABLE", f"Your table: {ONE_TABLE}")]
+LeftTable = Annotated[str, _argument("LEFT", f"A table: {ONE_TABLE}")]
 RightTable = Annotated[str, _argument("RIGHT", "Another.")]
 Sources = Annotated[
     list[str] | None,
     _argument(
         "SOURCE",
-        "Files, folders (with all below), globs, and URLs of files or databases: s3://bucket/folder, "
-        "postgresql://host/db. They are added to those that INDEX was made from; none: look at those again.",
+        "Files, folders (with all below), globs and URLs (s3://bucket/folder); Delta and Iceberg tables; "
+        "SQLite and DuckDB files, postgresql://host/db and other databases, whole or one table "
+        "(shop.sqlite#orders); Spark's tables (spark:db.table). They are added to those that INDEX was made "
+        "from; none: look at those again.",
     ),
 ]
 Removed = Annotated[list[str], _argument("TABLE", "Names of tables, globs of names, or sources.")]

@@ -1,3 +1,4 @@
+import inspect
 import json
 import os
 import re
@@ -645,6 +646,12 @@ def test_help_reads_as_it_is_meant(command, width):
     assert not re.search(r"[{}]|\[\[", shown)
 
 
+def test_paragraphs_of_help_are_one_line_each():
+    for command in cli.app.registered_commands:  # typer would break them where the source does
+        paragraphs = inspect.cleandoc(command.callback.__doc__).split("\n\n")
+        assert [paragraph for paragraph in paragraphs if "\n" in paragraph] == []
+
+
 @pytest.mark.parametrize(
     "command, usage",
     [
@@ -655,6 +662,24 @@ def test_help_reads_as_it_is_meant(command, width):
 )
 def test_usage_names_the_arguments(command, usage):
     assert run(command, "--help").stdout.split("Usage: ")[1].splitlines()[0].strip() == usage
+
+
+def test_help_names_every_kind_of_source():
+    said = " ".join(run("index", "--help", columns=200).stdout.split())
+    for kind in (
+        "s3://",
+        "Delta",
+        "Iceberg",
+        "SQLite",
+        "DuckDB",
+        "postgresql://",
+        "#orders",
+        "spark:db.table",
+    ):
+        assert kind in said
+    said = " ".join(run("query", "--help", columns=200).stdout.split())
+    for kind in ("URL", "Delta", "Iceberg", "shop.sqlite#orders", "postgresql://host/db#orders"):
+        assert kind in said
 
 
 def test_the_command_line_starts_without_its_heavy_parts():
