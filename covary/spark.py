@@ -33,7 +33,8 @@ def query(
 
     Returns:
         A row for each hit: "query" is the place of its query in the list, "place" that of the hit among its
-        hits, the rest as in `Hit`. A query that can't be answered has one row, with its "problem".
+        hits, the rest as in `Hit`. A query that can't be answered has one row, with its "problem". Rows are
+        computed when they are taken: collect or write them before the index is changed.
     """
     return answer_many(
         _index(index), [Question(*each) for each in queries], spark or running_session(), options
