@@ -19,8 +19,9 @@ def remove(index: options.IndexFolder, tables: options.Removed, as_json: options
 
     covary remove my.covary 'tmp/*' data/old/
 
-    A table stays away, though its source still holds it, until you name its file to covary index, or a glob
-    or a folder that is no source yet. covary info lists what stays away.
+    A table stays away, though its source holds it, until you name its file, or a glob of it, to covary index.
+
+    covary info lists what stays away.
     """
     from covary.maintenance import remove_tables
 
