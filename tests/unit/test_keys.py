@@ -1,12 +1,13 @@
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 
+import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 
 from covary import join, sketch
-from covary.keys import dates_held_as_times, key_text, with_dates
+from covary.keys import MANY_CELLS, canonical_text, dates_held_as_times, key_text, with_dates
 
 
 def text_of(values, kind=None):
@@ -74,3 +75,22 @@ def test_a_pandas_date_joins_a_date_written_as_text():
 def test_a_decimal_key_is_written_without_trailing_zeros():
     column = pl.Series([Decimal("7030.00"), Decimal("1.50"), Decimal("100.00")], dtype=pl.Decimal(10, 2))
     assert key_text(column).to_list() == ["7030", "1.5", "100"]
+
+
+@pytest.mark.parametrize(
+    "cell", ["A", " x", "x ", "x\t", "007", "1.0", "+5", "-0", "a  b", "É", "o`clock", "plain", "7.5", None]
+)
+def test_a_long_column_is_written_as_a_short_one(cell):
+    cells = [f"key-{number % 70}" for number in range(MANY_CELLS + 1)]
+    cells[MANY_CELLS // 2] = cell
+    written = canonical_text(pl.Series(cells))
+    assert written[MANY_CELLS // 2] == canonical_text(pl.Series([cell], dtype=pl.String))[0]
+    assert written[:100].to_list() == cells[:100]
+
+
+def test_a_mark_of_absence_in_a_long_column_is_no_key():
+    keys = [f"key-{number}" for number in range(50)] * 2000
+    keys[7::1000] = ["N/A"] * 100
+    found = sketch(pl.DataFrame({"k": keys, "v": np.arange(1e5)}), "k", "v")
+    assert found.size == 50
+    assert found.counts.null_keys == 100
