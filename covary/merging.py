@@ -5,6 +5,7 @@ table ends up, once compacted, with the bytes of one that was built at once.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -92,10 +93,11 @@ def _cut(entries: Places, room: int) -> Iterator[slice]:
 
 def _laid_flat(parts: Sequence[Part], of_part: npt.NDArray[np.int64], tables: Places) -> Sketched:
     """Lay flat some tables, given by part and place, in that order."""
-    taken = [
-        _taken(part.segment, np.flatnonzero(of_part == number), tables[of_part == number])
-        for number, part in enumerate(parts)
-    ]
+    chosen = [np.flatnonzero(of_part == number) for number in range(len(parts))]
+    with ThreadPoolExecutor() as threads:
+        taken = list(
+            threads.map(_taken, [part.segment for part in parts], chosen, [tables[some] for some in chosen])
+        )
     names = sorted({name for part in taken for name in part.names})
     facts = [_renamed(part, names) for part in taken]
     sketches = {

@@ -6,6 +6,7 @@ places in that small dictionary. Keys stand there in h_u order, so those of a ke
 """
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -134,9 +135,13 @@ def lay_out(flat: Sketched, scheme: HashScheme) -> Segment:
     order = np.argsort(blocks, kind="stable")
     ordered_sizes = flat.sizes[order]
     weights = flat.sizes * widths  # entries of each key set
-    values = pieces(flat.values, starts_of(weights)[:-1][order], weights[order])
     key_set = flat.sketches["key_set"]
     column = np.arange(key_set.size) - starts_of(widths)[key_set]
+    with ThreadPoolExecutor(1) as aside:  # numbers are copied while keys are sorted
+        values = aside.submit(pieces, flat.values, starts_of(weights)[:-1][order], weights[order])
+        dictionaries = _dictionaries(
+            pieces(flat.hashes, set_starts[:-1][order], ordered_sizes), blocks[order], ordered_sizes, scheme
+        )
     arrays = {
         **{f"sketches.{name}": array for name, array in flat.sketches.items()},
         "sketches.value_start": _starts_in_order(weights, order)[key_set] + column * flat.sizes[key_set],
@@ -147,10 +152,8 @@ def lay_out(flat: Sketched, scheme: HashScheme) -> Segment:
         "key_sets.order": order,
         "key_sets.member_start": _starts_in_order(flat.sizes, order),
         "columns.start": starts_of(widths),
-        "values.value": values,
-        **_dictionaries(
-            pieces(flat.hashes, set_starts[:-1][order], ordered_sizes), blocks[order], ordered_sizes, scheme
-        ),
+        "values.value": values.result(),
+        **dictionaries,
     }
     names = pl.DataFrame({"name": pl.Series(flat.names, dtype=pl.String)})
     return Segment.in_memory(arrays, flat.tables, names)
