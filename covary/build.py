@@ -173,14 +173,14 @@ def _look(
     running: "Session",
 ) -> Changes:
     """Find the tables of all sources, and hold them against what the index holds."""
-    keep = names_to_keep(held.tables, keep_missing=refresh.keep_missing)
     there = sources_there(places, settings, [*held.tables, *held.damaged])
+    keep = names_to_keep(held.tables, there, keep_missing=refresh.keep_missing)
     with looking_for_tables():
-        listing = find_tables(there, settings.sources, keep, running)
-    listing = without_removed(away, with_emptied_sources(listing, held.tables), places)
+        listing = find_tables(list(there.values()), settings.sources, keep, running)
+    listing = without_removed(away, with_emptied_sources(listing, held.tables, there), places)
     if refresh.checksum:
         listing = with_checksums(listing)
-    changes = compare(listing, held.tables, keep_missing=refresh.keep_missing)
+    changes = compare(listing, held.tables, keep_missing=refresh.keep_missing, try_again=refresh.repair)
     return replace(changes, left_out=(*changes.left_out, *held.lost(listing)))
 
 
@@ -228,6 +228,7 @@ def _change(changes: Changes, new: Sequence[Segment], manifest: Manifest, starte
         "new": sorted(read.difference(changes.replaced)),
         "changed": sorted(read.intersection(changes.replaced)),
         "removed": changes.removed,
+        "lost": sorted(set(changes.replaced).difference(read)),
     }
     skipped = changes.still_bad + len(tables) - len(read)
     return Change.of("index", manifest, started, touched, kept=changes.kept, skipped=skipped)

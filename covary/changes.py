@@ -1,6 +1,6 @@
 """What changed in a collection since it was indexed: tables to read, to forget and to leave alone."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from covary.records import TableRecord
@@ -66,36 +66,48 @@ def known_tables(segments: Iterable[tuple[Segment, Sequence[int]]]) -> list[Know
 
 
 def names_to_keep(
-    known: Sequence[KnownTable], *, keep_missing: bool
+    known: Sequence[KnownTable], looked_into: Collection[str], *, keep_missing: bool
 ) -> Callable[[Listing], KnownNames | None]:
-    """Give a function that tells the names by which tables go on to be known, if a listing lacks some."""
+    """Give a function that tells the names by which tables go on to be known, if a listing lacks some.
 
-    def names(listing: Listing) -> KnownNames | None:
-        listing = with_emptied_sources(listing, known)
+    Args:
+        known: tables of the index.
+        looked_into: the sources that the listing is of.
+        keep_missing: whether tables stay in the index that are gone from their source.
+    """
+
+    def names_in(listing: Listing) -> KnownNames | None:
+        listing = with_emptied_sources(listing, known, looked_into)
         present = {table.identity for table in listing.tables}
-        names = {old.identity: old.name for old in known if old.problem is None}
+        settled = {old.identity: old.name for old in known if old.problem is None}
         absent = [old for old in known if old.problem is None and old.identity not in present]
         taken = [old.name for old in absent if keep_missing or _is_out_of_reach(old, listing)]
-        return KnownNames(taken, names) if taken else None
+        return KnownNames(taken, settled) if taken else None
 
-    return names
+    return names_in
 
 
-def with_emptied_sources(listing: Listing, known: Sequence[KnownTable]) -> Listing:
+def with_emptied_sources(
+    listing: Listing, known: Sequence[KnownTable], looked_into: Collection[str]
+) -> Listing:
     """Take a folder, a bucket or a database that held tables and holds none for one that can't be seen now.
 
-    So looks a disk that is not mounted.
+    So looks a disk that is not mounted. A table that was named itself is gone when it is gone.
     """
     present = {table.identity for table in listing.tables}
     alive = {table.source for table in listing.tables}
     alive |= {old.source for old in known if old.identity in present}
     alive |= {each.path for each in listing.unlisted}
     held = dict.fromkeys(old.source for old in known if old.problem is None and _is_one_of_many(old))
-    emptied = [SkippedSource(source, HELD_TABLES) for source in held if source not in alive]
+    emptied = [
+        SkippedSource(source, HELD_TABLES) for source in held if source in looked_into and source not in alive
+    ]
     return listing._replace(unlisted=[*listing.unlisted, *emptied])
 
 
 def _is_one_of_many(old: KnownTable) -> bool:
+    if old.source.startswith(f"{old.path}#"):
+        return False
     return old.path != old.source or old.member is not None
 
 
@@ -106,8 +118,21 @@ def _is_out_of_reach(old: KnownTable, listing: Listing) -> bool:
     return any(each.folder and old.path.startswith(f"{each.path}/") for each in listing.skipped)
 
 
-def compare(listing: Listing, known: Sequence[KnownTable], *, keep_missing: bool = False) -> Changes:
-    """Hold what a collection is now against what an index knows of it."""
+def compare(
+    listing: Listing,
+    known: Sequence[KnownTable],
+    *,
+    keep_missing: bool = False,
+    try_again: bool = False,
+) -> Changes:
+    """Hold what a collection is now against what an index knows of it.
+
+    Args:
+        listing: of the collection.
+        known: tables of the index.
+        keep_missing: whether tables stay in the index that are gone from their source.
+        try_again: whether to read what could not be read before, though it has not changed.
+    """
     present = {table.identity: table for table in listing.tables}
     left_out = {(skipped.path, skipped.reason): skipped for skipped in (*listing.skipped, *listing.unlisted)}
     dead: dict[int, list[int]] = {}
@@ -117,7 +142,7 @@ def compare(listing: Listing, known: Sequence[KnownTable], *, keep_missing: bool
     kept = still_bad = 0
     for old in known:
         table = present.get(old.identity)
-        if table is not None and _is_unchanged(old, table):
+        if table is not None and _is_unchanged(old, table) and not (old.problem and try_again):
             current.add(old.identity)
             kept += old.problem is None
             still_bad += old.problem is not None

@@ -18,11 +18,13 @@ def done(change: Change) -> str:
         return f"Put {count_of(change.kept, 'table')} into {count_of(change.segments, 'segment')}."
     kinds = (("new", change.new), ("changed", change.changed))
     read = " and ".join(f"{count:,} {kind}" for kind, count in kinds if count)
-    if not (read or change.removed):
+    if not (read or change.removed or change.lost):
         return f"Nothing has changed: {count_of(change.kept, 'table')} as before."
     parts = [f"read {read} {'table' if change.new + change.changed == 1 else 'tables'}"] if read else []
     if change.removed:
         parts.append(f"removed {count_of(change.removed, 'table')}")
+    if change.lost:
+        parts.append(f"lost {count_of(change.lost, 'table')} that can't be read any more")
     if change.kept:
         as_before = "as it was" if change.kept == 1 else "as they were"
         parts.append(f"left {count_of(change.kept, 'table')} {as_before}")
@@ -34,7 +36,7 @@ def touched(change: Change) -> list[str]:
     """Name some of the tables that a commit touched."""
     return [
         f"{kind.capitalize()}: {names_of(change.names[kind], getattr(change, kind))}."
-        for kind in ("new", "changed", "removed")
+        for kind in ("new", "changed", "removed", "lost")
         if change.names.get(kind)
     ]
 
@@ -53,6 +55,7 @@ def history_view(changes: Sequence[Change]) -> RenderableType:
         "new>",
         "changed>",
         "removed>",
+        "lost>",
         "kept>",
         "skipped>",
         "segments>",
@@ -62,8 +65,8 @@ def history_view(changes: Sequence[Change]) -> RenderableType:
     table = table_of(*columns)
     for change in changes:
         when = datetime.fromtimestamp(change.time).astimezone().strftime("%Y-%m-%d %H:%M:%S")
-        counts = (change.new, change.changed, change.removed, change.kept, change.skipped, change.segments)
-        numbers = [f"{count:,}" for count in counts]
+        read = (change.new, change.changed, change.removed, change.lost, change.kept)
+        numbers = [f"{count:,}" for count in (*read, change.skipped, change.segments)]
         took = duration(change.seconds * 1e3)
         table.add_row(when, change.command, *numbers, size_of(change.bytes), took)
     return table

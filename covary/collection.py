@@ -3,12 +3,12 @@
 import os
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 from covary.changes import KnownTable
 from covary.errors import CovaryError, NoTables
 from covary.filesystems import is_url
+from covary.localfiles import matches
 from covary.sources import Listing, source_name
 from covary.store import Manifest
 from covary.tablesource import table_place
@@ -24,11 +24,13 @@ def sources_of(named: Sequence[Source], settings: Manifest, folder: Path) -> dic
     return dict(sorted(({source: source for source in settings.sources} | given).items()))
 
 
-def sources_there(places: Mapping[str, str], settings: Manifest, known: Sequence[KnownTable]) -> list[str]:
+def sources_there(
+    places: Mapping[str, str], settings: Manifest, known: Sequence[KnownTable]
+) -> dict[str, str]:
     """Leave out files named before that are gone though their folder is not: nobody unmounted them."""
     folders = {table.source for table in known if table.problem is None and table.path != table.source}
     gone = {source for source in settings.sources if source not in folders and _is_gone(source)}
-    return [source for name, source in places.items() if name not in gone]
+    return {name: source for name, source in places.items() if name not in gone}
 
 
 @contextmanager
@@ -53,13 +55,16 @@ def removed_by_hand(named: Sequence[Source], settings: Manifest) -> set[str]:
     """
     given = {source_name(os.fspath(source)) for source in named}
     new = given.difference(settings.sources)
-    return {each for each in settings.excluded if not _is_named(each, given, new)}
+    return {
+        place
+        for place in settings.excluded
+        if place not in given and not any(_holds(source, place) for source in new)
+    }
 
 
-def _is_named(place: str, given: Set[str], new: Set[str]) -> bool:
-    path = place.partition("#")[0]
-    below = any(path.startswith(f"{source.rstrip('/')}/") or fnmatchcase(path, source) for source in new)
-    return bool({place, path} & given) or below
+def _holds(source: str, place: str) -> bool:
+    """Whether a source is a table's file or database, a folder around it, or a glob of these."""
+    return place.startswith(f"{source}#") or matches(place, source)
 
 
 def without_removed(away: Set[str], listing: Listing, places: Mapping[str, str]) -> Listing:

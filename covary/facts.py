@@ -62,7 +62,11 @@ class IndexFacts:
     @property
     def out_of_reach(self) -> list[TableRecord]:
         """The sources that could not be looked into, which are of no source themselves."""
-        return [table for table in self.skipped if not table.source and table.place in self.sources]
+        return [table for table in self.skipped if self.is_source(table)]
+
+    def is_source(self, skipped: TableRecord) -> bool:
+        """Whether what was skipped is a source, and not a table of one."""
+        return not skipped.source and skipped.place in self.sources
 
     @property
     def rows(self) -> int:
@@ -148,7 +152,7 @@ def table_named(index: IndexFacts, name: str) -> TableRecord:
 
 def build_view(index: IndexFacts, change: Change, elapsed_ms: float) -> RenderableType:
     """Report a build: what was indexed, what was not and why, and what to do next."""
-    if change.kept or change.removed or change.changed:
+    if change.kept or change.removed or change.changed or change.lost:
         lines = [
             f"{done(change)} This took {duration(elapsed_ms)}.",
             *touched(change),
@@ -253,13 +257,14 @@ def _left_out(index: IndexFacts) -> list[str]:
         lines.append(
             f"{count_of(cells, 'cell')} of {count_of(of_columns, 'column')} not understood: {where}."
         )
-    if index.out_of_reach:
-        sources = count_of(len(index.out_of_reach), "source")
-        kept = "its tables are kept" if len(index.out_of_reach) == 1 else "their tables are kept"
+    out_of_reach = index.out_of_reach
+    if out_of_reach:
+        sources = count_of(len(out_of_reach), "source")
+        kept = f"what is known of {'it' if len(out_of_reach) == 1 else 'them'} is kept"
         forget = f"covary remove {index.index} SOURCE forgets one"
         lines.append(f"{sources} could not be looked into; {kept} ({forget}):")
-        lines += [f"  {source.path}: {source.problem}" for source in index.out_of_reach[:SKIPPED_SHOWN]]
-    skipped = [table for table in index.skipped if table not in index.out_of_reach]
+        lines += [f"  {source.path}: {source.problem}" for source in out_of_reach[:SKIPPED_SHOWN]]
+    skipped = [table for table in index.skipped if not index.is_source(table)]
     if skipped:
         lines.append(f"{count_of(len(skipped), 'table')} skipped:")
         lines += [f"  {table.place}: {table.problem}" for table in skipped[:SKIPPED_SHOWN]]

@@ -27,8 +27,8 @@ class Held:
     """
 
     segments: tuple[StoredSegment, ...]
-    tables: list[KnownTable]
-    damaged: list[KnownTable]
+    tables: tuple[KnownTable, ...]
+    damaged: tuple[KnownTable, ...]
 
     def lost(self, listing: Listing) -> tuple[TableRecord, ...]:
         """Name the tables that were damaged and can't be read again now."""
@@ -56,7 +56,7 @@ def held_by(index: Path, settings: Manifest, *, repair: bool) -> Held:
         else:
             whole.append((stored, segment))
     tables = known_tables((segment, stored.removed) for stored, segment in whole)
-    return Held(tuple(stored for stored, _ in whole), tables, _tables_of(damaged, index))
+    return Held(tuple(stored for stored, _ in whole), tuple(tables), tuple(_tables_of(damaged, index)))
 
 
 def _tables_of(damaged: Sequence[StoredSegment], index: Path) -> list[KnownTable]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import xxhash
 
-from covary.errors import DamagedIndex
+from covary.errors import DamagedIndex, NotAnIndex
 from covary.store import MANIFEST, Manifest, read_manifest
 
 HISTORY = "history.jsonl"
@@ -31,12 +31,13 @@ class Change:
         new: tables that were not in the index before.
         changed: tables that were read again.
         removed: tables that are gone.
+        lost: tables that are there, and can't be read any more.
         kept: tables left as they were.
         skipped: what could not be read, at this time or before.
         segments: how many the index has now.
         bytes: what it takes on disk now.
         seconds: how long it took.
-        names: the first hundred of the tables that are "new", "changed" and "removed".
+        names: the first hundred of the tables that are "new", "changed", "removed" and "lost".
         manifest: checksum of the manifest that it made.
     """
 
@@ -45,6 +46,7 @@ class Change:
     new: int = 0
     changed: int = 0
     removed: int = 0
+    lost: int = 0
     kept: int = 0
     skipped: int = 0
     segments: int = 0
@@ -68,7 +70,7 @@ class Change:
             command: that makes it.
             manifest: that it makes.
             started: when it began, by the clock of `time.time`.
-            touched: names of tables that are "new", "changed" and "removed".
+            touched: names of tables that are "new", "changed", "removed" and "lost".
             counts: of tables that are "kept" and "skipped".
         """
         now = time.time()
@@ -107,6 +109,8 @@ def read_history(index: str | Path) -> list[Change]:
         lines = [json.loads(line) for line in _what_counts(folder).splitlines()]
         known = [each.name for each in fields(Change)]  # an earlier covary may have written others
         return [Change(**{name: line[name] for name in known if name in line}) for line in lines]
+    except PermissionError:
+        raise NotAnIndex(f"no permission to read {folder / HISTORY}") from None
     except (ValueError, TypeError, OSError):
         raise DamagedIndex(
             f"{folder / HISTORY} is damaged; remove it, the index itself does not need it"

@@ -2,7 +2,8 @@
 
 import glob
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 
@@ -33,6 +34,20 @@ def local_files(source: str) -> Found:
 def absolute_path(source: str) -> str:
     """Return a path as it is known wherever the command is run."""
     return os.path.abspath(os.path.expanduser(source.removeprefix("file://")))
+
+
+def matches(path: str, pattern: str) -> bool:
+    """Whether a glob, of which ** stands for any folders, names a path or a folder around it."""
+    return _match(path.split("/"), pattern.rstrip("/").split("/"))
+
+
+def _match(parts: Sequence[str], pattern: Sequence[str]) -> bool:
+    if not pattern:
+        return True
+    if pattern[0] == "**":
+        return any(_match(parts[skipped:], pattern[1:]) for skipped in range(len(parts)))
+    is_alike = bool(parts) and (parts[0] == pattern[0] or fnmatchcase(parts[0], pattern[0]))
+    return is_alike and _match(parts[1:], pattern[1:])
 
 
 def os_reason(error: OSError) -> str:

@@ -13,6 +13,7 @@ from covary.errors import TableError
 from covary.hashing import HashScheme
 from covary.history import Change
 from covary.integrity import require_sound
+from covary.localfiles import matches
 from covary.merging import Part, entries_by_table, merged, room_for, without
 from covary.segment import build_segment
 from covary.segmentfiles import Segment, StoredSegment, open_segment, write_segment
@@ -130,7 +131,7 @@ def remove_tables(index: str | Path, tables: Sequence[str | os.PathLike[str]]) -
         dead: dict[int, list[int]] = {}
         for table in going:
             dead.setdefault(table.segment, []).append(table.place)
-        by_hand = {excluded(table) for table in going if table.source not in sources}
+        by_hand = {excluded(table) for table in going if table.source and table.source not in sources}
         smaller = replace(
             manifest,
             segments=in_few_segments(without_tables(manifest.segments, dead), draft, manifest.config.scheme),
@@ -162,9 +163,15 @@ def excluded(table: KnownTable) -> str:
 
 
 def _is_named(table: KnownTable, names: Sequence[str]) -> bool:
-    wanted = {*names, *map(source_name, names)}
-    known_as = {table.name, table.path, table_place(table.path, table.member)}
-    return bool(known_as & wanted) or any(fnmatchcase(name, glob) for glob in wanted for name in known_as)
+    """Whether one of the names is a table's, a glob of it, its path, or a glob of that."""
+    place = table_place(table.path, table.member)
+    return any(
+        table.name == name
+        or fnmatchcase(table.name, name)
+        or source_name(name) in {table.path, place}
+        or ("/" in name and matches(table.path, source_name(name)))
+        for name in names
+    )
 
 
 def _require_all(names: Sequence[str], going: Sequence[KnownTable], index: Path) -> None:

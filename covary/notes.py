@@ -26,12 +26,16 @@ def reason_of(problem: BaseException) -> str:
     return without_secrets(text if isinstance(problem, CovaryError) else f"{type(problem).__name__}: {text}")
 
 
-def failed(table: TableSource, problem: BaseException) -> TableRecord:
-    """Write down a table that could not be read."""
+def is_lasting(problem: BaseException, table: TableSource) -> bool:
+    """Whether a table can't be read as long as it is as it is: a file, and no fault of the machine's."""
     cause = problem.__cause__ or problem
     of_the_machine = isinstance(cause, MissingPart | MemoryError) or bool(getattr(cause, "errno", None))
-    is_a_file = table.format in FILE_FORMATS and not is_url(table.path)
-    return record_of(table, problem=reason_of(problem), lasting=is_a_file and not of_the_machine)
+    return table.format in FILE_FORMATS and not is_url(table.path) and not of_the_machine
+
+
+def failed(table: TableSource, problem: BaseException) -> TableRecord:
+    """Write down a table that could not be read."""
+    return record_of(table, problem=reason_of(problem), lasting=is_lasting(problem, table))
 
 
 def record_of(

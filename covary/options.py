@@ -60,7 +60,7 @@ Sources = Annotated[
         "from; none: look at those again.",
     ),
 ]
-Removed = Annotated[list[str], _argument("TABLE", "Names of tables, globs of names, or sources.")]
+Removed = Annotated[list[str], _argument("TABLE", "Names or paths of tables, globs of these, or sources.")]
 IndexFolder = Annotated[Path, _argument("INDEX", "The index's folder.")]
 
 Into = Annotated[Path, _required("INDEX", "The index's folder.")]

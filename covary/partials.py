@@ -23,6 +23,7 @@ PARTIAL = pa.schema(
         pa.field("rows", pa.int64()),
         pa.field("tallies", pa.string()),
         pa.field("problem", pa.string()),
+        pa.field("lasting", pa.bool_()),
     ]
 )
 

@@ -33,7 +33,7 @@ FEW_TASKS = 8
 SECONDS_TO_WAIT = 10.0
 PARTIAL_SQL = (
     "table int, key string, value string, granularity string, complete boolean, counts string, "
-    "states binary, room int, rows long, tallies string, problem string"
+    "states binary, room int, rows long, tallies string, problem string, lasting boolean"
 )
 
 

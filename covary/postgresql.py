@@ -160,6 +160,5 @@ def _reason(url: str, text: str) -> str:
         return "the connection that held its state was lost; try again"
     told = TOLD_BY_THE_SERVER.search(text)
     reason = told[1] if told else TOLD_BY_THE_DRIVER.sub("", text.strip().split("\n")[0])
-    if NO_PASSWORD in reason:
-        return f"{reason}; give it in PGPASSWORD or in the file .pgpass, it is never stored in an index"
-    return without_secrets_of(url, reason)
+    advice = "; give it in PGPASSWORD or in the file .pgpass, it is never stored in an index"
+    return without_secrets_of(url, reason) + (advice if NO_PASSWORD in reason else "")

@@ -19,7 +19,7 @@ from covary.frames import merge_all, sketch_batches
 from covary.kernel import finish
 from covary.keyreading import FEWEST_PERIODS
 from covary.keyrows import Key, readings_of
-from covary.notes import BAD_TABLE, failed, notes_of, reason_of, record_of
+from covary.notes import BAD_TABLE, failed, is_lasting, notes_of, reason_of, record_of
 from covary.partials import PARTIAL, partial_from, partial_row, tallies_from, tallies_row
 from covary.plans import PARTS, PROGRESS, LargeTable, Settings, group_name, table_name
 from covary.records import TableRecord
@@ -126,14 +126,15 @@ def sketch_frames(
         rows = [partial_row(number, partial, counted.rows) for partial in partials]
         rows.append(tallies_row(number, tallies))
     except BAD_TABLE as problem:
-        rows = [{"table": number, "problem": reason_of(problem)}]
+        lasting = is_lasting(problem, table.source)
+        rows = [{"table": number, "problem": reason_of(problem), "lasting": lasting}]
     return pa.RecordBatch.from_pylist(rows, schema=PARTIAL)
 
 
 def merge_chunks(number: int, table: LargeTable, partials: pa.Table, settings: Settings) -> None:
     """Merge the partial sketches of a large table and write it as a segment of its own."""
     rows = partials.to_pylist()
-    problems = [row["problem"] for row in rows if row["problem"]]
+    problems = {row["problem"]: row["lasting"] for row in rows if row["problem"]}
     sketches: list[Sketch] = []
     by_pair: dict[ColumnPair, list[Partial]] = {}
     row_counts: dict[ColumnPair, int] = {}
@@ -151,9 +152,12 @@ def merge_chunks(number: int, table: LargeTable, partials: pa.Table, settings: S
         merged = merge_all([[partial] for partial in by_pair[pair]], settings.config)[0]
         sketches += finish([merged], settings.config)
     sketches = _worth_having(sketches, table.roles.keys)
-    problem = problems[0] if problems else None
     record = record_of(
-        table.source, max(row_counts.values(), default=0), problem, notes_of(table.roles, tallies)
+        table.source,
+        max(row_counts.values(), default=0),
+        next(iter(problems), None),
+        notes_of(table.roles, tallies),
+        all(problems.values()),
     )
     write_files(build_segment([(record, sketches)]), Path(settings.scratch, PARTS, table_name(number)))
     with progress_log(settings, f"merge-{number}") as note:

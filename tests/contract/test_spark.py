@@ -132,8 +132,15 @@ def test_what_travels_to_the_workers_can_be_pickled(lake, large, small_chunks, t
     assert todo.groups
     assert todo.large
     assert pickle.loads(pickle.dumps((todo, settings))) == (todo, settings)
-    for work in (pipeline.sketch_groups, pipeline.sketch_chunks, pipeline.merge_table):
-        assert callable(cloudpickle.loads(cloudpickle.dumps(as_task(work, todo, settings))))
+    groups, large = Parcels(todo.groups), Parcels(todo.large)
+    for work in (
+        as_task(pipeline.sketch_groups, groups, settings),
+        as_task(pipeline.sketch_chunks, large, [0], settings),
+        as_task(pipeline.merge_table, large, settings),
+    ):
+        assert callable(cloudpickle.loads(cloudpickle.dumps(work)))
+    arrived = pickle.loads(pickle.dumps(large))
+    assert [arrived[number] for number in range(len(todo.large))] == list(todo.large)
 
 
 def fail_to_unpack():

@@ -1,5 +1,8 @@
 import gzip
 import os
+import sqlite3
+import zipfile
+from contextlib import closing
 
 import numpy as np
 import polars as pl
@@ -13,6 +16,7 @@ from covary.errors import CovaryError, DamagedIndex, NotAnIndex, TableError, Unr
 from covary.history import read_history
 from covary.integrity import check_index
 from covary.maintenance import compact_index, remove_tables
+from covary.store import read_manifest
 
 pytestmark = pytest.mark.usefixtures("without_spark")
 
@@ -123,6 +127,7 @@ def test_a_source_that_holds_nothing_any_more_keeps_its_tables_and_is_named(tabl
         assert last(index)[1:4] == (0, 0, 0)
     remove_tables(index, [mounted, f"{tables}/t0*.csv"])
     assert names(index) == ["t1"]
+    assert read_manifest(index).excluded == ()
     with pytest.raises(UnreadableTable, match="no file matches"):
         covary.build_index(f"{tables}/zzz*.csv", tmp_path / "other", size=32)
 
@@ -156,6 +161,8 @@ def test_a_table_that_failed_once_is_tried_again(index, tables, monkeypatch):
     write(tables / "t1.csv", 77)
     opened = covary.build_index(None, index)
     assert "connection reset" in opened.tables["problem"].drop_nulls()[0]
+    assert last(index) == ("index", 0, 0, 0, 3)
+    assert (read_history(index)[-1].lost, read_history(index)[-1].names) == (1, {"lost": ["t1"]})
     commits = len(read_history(index))
     covary.build_index(None, index)  # tried again, and nothing is different
     assert len(read_history(index)) == commits
@@ -172,9 +179,15 @@ def test_a_file_that_can_not_be_read_is_not_tried_again_until_it_changes(index, 
     assert read_history(index)[-1].skipped == 1
     before = (index / "manifest.json").read_bytes()
     with monkeypatch.context() as no_spark:
-        no_spark.setattr("covary.build.run_on_spark", pytest.fail)
+        no_spark.setattr("covary.build.run_on_spark", None)
         covary.build_index(None, index)
     assert (index / "manifest.json").read_bytes() == before
+    tried: list[int] = []
+    with monkeypatch.context() as counted:
+        run = covary.build.run_on_spark
+        counted.setattr("covary.build.run_on_spark", lambda *more: (tried.append(1), run(*more)))
+        covary.build_index(None, index, repair=True)
+    assert tried == [1]
     (tables / "broken.csv.gz").write_bytes(packed)
     opened = covary.build_index(None, index)
     assert opened.tables["problem"].null_count() == 5
@@ -188,6 +201,55 @@ def test_a_table_without_rows_is_no_trouble(index, tables):
     assert repr(opened).endswith("5 tables, 4 sketches>")
     assert last(index) == ("index", 1, 0, 0, 4)
     assert read_history(index)[-1].names == {"new": ["bare"]}
+
+
+def test_a_database_or_a_zip_that_was_named_and_deleted_is_gone(index, tables, tmp_path):
+    database, packed = tmp_path / "shop.sqlite", tmp_path / "packed.zip"
+    with closing(sqlite3.connect(database)) as file:
+        for name in ("sold", "bought"):
+            file.execute(f"CREATE TABLE {name} (place TEXT, x REAL)")
+            file.executemany(
+                f"INSERT INTO {name} VALUES (?, ?)", [(f"place {n}", n * n / 7) for n in range(60)]
+            )
+        file.commit()
+    with zipfile.ZipFile(packed, "w") as file:
+        file.write(tables / "t0.csv", "one.csv")
+        file.write(tables / "t1.csv", "two.csv")
+    covary.build_index([database, packed], index)
+    assert sorted(names(index))[:4] == ["packed/one", "packed/two", "shop/bought", "shop/sold"]
+    remove_tables(index, ["shop/sold"])
+    covary.build_index([database, packed], index)  # as they are every night
+    assert "shop/sold" not in names(index)
+    covary.build_index(f"{database}#sold", index)
+    assert "shop/sold" in names(index)
+    database.unlink()
+    packed.unlink()
+    covary.build_index(None, index)
+    assert names(index) == ["t0", "t1", "t2", "t3"]
+    assert read_history(index)[-1].names["removed"] == [
+        "packed/one",
+        "packed/two",
+        "shop/bought",
+        "shop/sold",
+    ]
+
+
+def test_a_glob_of_names_is_none_of_paths(index, tables, monkeypatch):
+    monkeypatch.chdir(tables.parent)
+    with pytest.raises(TableError, match="no table and no source 'tab\\*'"):
+        remove_tables(index, ["tab*"])
+    remove_tables(index, ["tables/t[12]*"])
+    assert names(index) == ["t0", "t3"]
+
+
+def test_a_glob_brings_back_what_it_finds_and_nothing_else(index, tables):
+    write(tables / "sub" / "s.csv", 5)
+    covary.build_index(None, index)
+    remove_tables(index, ["t*", "sub/*"])
+    covary.build_index(f"{tables}/t*.csv", index)
+    assert names(index) == ["t0", "t1", "t2", "t3"]
+    covary.build_index(f"{tables}/**/*.csv", index)
+    assert sorted(names(index)) == ["sub/s", "t0", "t1", "t2", "t3"]
 
 
 def test_names_stay_while_a_source_is_out_of_reach(index, tables, tmp_path):

@@ -14,7 +14,7 @@ from covary.kernel import finish, sketch_rows
 from covary.keyrows import exact_key
 from covary.query import open_index
 from covary.records import TableRecord
-from covary.segment import build_segment
+from covary.segment import LONG_PIECE, build_segment, pieces, starts_of
 from covary.segmentfiles import ARRAYS, FRAMES, write_segment
 from covary.sketches import SketchConfig
 from covary.store import Manifest, read_manifest
@@ -243,3 +243,15 @@ def test_a_read_only_place_is_told(tmp_path):
             write_index(folder / "index")
     finally:
         subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+@pytest.mark.parametrize("length", [3, LONG_PIECE + 1])
+@pytest.mark.parametrize("order", [[0, 1, 2, 3], [2, 0, 3, 1], [1, 2], []])
+def test_pieces_of_an_array_are_its_slices(length, order):
+    array = np.random.default_rng(5).normal(size=400)
+    lengths = np.array([length, 0, 2 * length, length])
+    starts = starts_of(lengths)[:-1] + 7
+    slices = [array[starts[number] : starts[number] + lengths[number]] for number in order]
+    chosen = np.array(order, dtype=np.int64)
+    found = pieces(array, starts[chosen], lengths[chosen])
+    assert found.tolist() == np.concatenate([*slices, np.empty(0)]).tolist()
