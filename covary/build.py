@@ -174,6 +174,8 @@ def _look(
 ) -> Changes:
     """Find the tables of all sources, and hold them against what the index holds."""
     there = sources_there(places, settings, [*held.tables, *held.damaged])
+    if refresh.repair:  # it may not be known any more what a source held
+        there = dict(places)
     keep = names_to_keep(held.tables, there, keep_missing=refresh.keep_missing)
     with looking_for_tables():
         listing = find_tables(list(there.values()), settings.sources, keep, running)
@@ -228,7 +230,7 @@ def _change(changes: Changes, new: Sequence[Segment], manifest: Manifest, starte
         "new": sorted(read.difference(changes.replaced)),
         "changed": sorted(read.intersection(changes.replaced)),
         "removed": changes.removed,
-        "lost": sorted(set(changes.replaced).difference(read)),
+        "lost": sorted({*changes.replaced, *changes.lost}.difference(read)),
     }
     skipped = changes.still_bad + len(tables) - len(read)
     return Change.of("index", manifest, started, touched, kept=changes.kept, skipped=skipped)

@@ -42,6 +42,7 @@ class Changes:
         dead: tables that go, by segment: those that are gone, and older versions of those to read.
         replaced: names of those that the index holds an older version of.
         removed: names of those that are gone.
+        lost: names of those that are there, and are no tables any more.
         kept: how many stay as they are.
         still_bad: how many could not be read before and are as they were.
     """
@@ -51,6 +52,7 @@ class Changes:
     dead: Mapping[int, tuple[int, ...]]
     replaced: tuple[str, ...]
     removed: tuple[str, ...]
+    lost: tuple[str, ...]
     kept: int
     still_bad: int
 
@@ -115,7 +117,7 @@ def _is_out_of_reach(old: KnownTable, listing: Listing) -> bool:
     """Whether a table may still be there: its source, or its folder, could not be looked into."""
     if any(old.source == each.path for each in listing.unlisted):
         return True
-    return any(each.folder and old.path.startswith(f"{each.path}/") for each in listing.skipped)
+    return any(each.may_hold and f"{old.path}/".startswith(f"{each.path}/") for each in listing.skipped)
 
 
 def compare(
@@ -139,6 +141,8 @@ def compare(
     current: set[Identity] = set()
     replaced: list[str] = []
     removed: list[str] = []
+    lost: list[str] = []
+    bad = {each.path for each in listing.skipped}
     kept = still_bad = 0
     for old in known:
         table = present.get(old.identity)
@@ -158,7 +162,7 @@ def compare(
             kept += 1
         else:
             if old.problem is None:
-                removed.append(old.name)
+                (lost if old.path in bad else removed).append(old.name)
             dead.setdefault(old.segment, []).append(old.place)
     return Changes(
         tuple(table for identity, table in present.items() if identity not in current),
@@ -169,6 +173,7 @@ def compare(
         {segment: tuple(places) for segment, places in dead.items()},
         tuple(replaced),
         tuple(removed),
+        tuple(lost),
         kept,
         still_bad,
     )

@@ -28,8 +28,9 @@ def sources_there(
     places: Mapping[str, str], settings: Manifest, known: Sequence[KnownTable]
 ) -> dict[str, str]:
     """Leave out files named before that are gone though their folder is not: nobody unmounted them."""
-    folders = {table.source for table in known if table.problem is None and table.path != table.source}
-    gone = {source for source in settings.sources if source not in folders and _is_gone(source)}
+    folders = {table.source for table in known if table.path != table.source}
+    out_of_reach = {table.path for table in known if not table.source}
+    gone = {source for source in {*settings.sources} - folders - out_of_reach if _is_gone(source)}
     return {name: source for name, source in places.items() if name not in gone}
 
 
@@ -68,9 +69,11 @@ def _holds(source: str, place: str) -> bool:
 
 
 def without_removed(away: Set[str], listing: Listing, places: Mapping[str, str]) -> Listing:
-    """Leave out tables that were removed by hand; at least one table must be left."""
-    tables = [table for table in listing.tables if table_place(*table.identity) not in away]
-    if not tables:
+    """Leave out what was removed by hand; there must have been a table at all."""
+    if not listing.tables:
         reasons = "".join(f"; {each.path}: {each.reason}" for each in listing.skipped[:3])
         raise NoTables(f"no tables in {', '.join(places)}{reasons}; no index was changed")
-    return listing._replace(tables=tables)
+    return listing._replace(
+        tables=[table for table in listing.tables if table_place(*table.identity) not in away],
+        skipped=[each for each in listing.skipped if each.path not in away],
+    )

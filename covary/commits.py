@@ -129,6 +129,9 @@ def _sweep(index: Path) -> None:
     """Remove what killed writers left; nothing, if it can't be told what that is."""
     with suppress(StoreError):
         manifest = read_manifest(index) if (index / MANIFEST).exists() else None
+        segments = manifest.segments if manifest else ()
+        if not all(segment_folder(index, segment).is_dir() for segment in segments):
+            return  # a manifest of another time or index: what it does not name may be all there is
         for folder in left_over(index, manifest) if manifest else index.glob(f"{SCRATCH}*"):
             if not _is_alive(folder.name):
                 shutil.rmtree(folder, ignore_errors=True)
@@ -158,7 +161,8 @@ def cannot_write(index: Path, problem: OSError) -> CannotWrite:
         errno.EACCES: "no permission",
         errno.EROFS: "it is read-only",
     }
-    reason = reasons.get(problem.errno or 0, problem.strerror or str(problem))
+    where = f"{problem.filename}: " if problem.filename else ""
+    reason = reasons.get(problem.errno or 0, f"{where}{problem.strerror or problem}")
     return CannotWrite(f"can't write the index {index}: {reason}; nothing was changed")
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from covary import duckdbfile, sqlitefile
-from covary.fileformat import DATABASES, NotATable
+from covary.fileformat import DATABASES, NotATable, NotToBeSeen
 from covary.filesystems import is_url
 from covary.tablesource import TableSource
 
@@ -29,7 +29,7 @@ def tables_in_database(file: TableSource, lister: Lister) -> Sequence[TableSourc
     try:
         tables = lister(file)
     except OSError as problem:
-        raise NotATable(str(problem).split("\n")[0]) from None
+        raise NotToBeSeen(str(problem).split("\n")[0]) from None
     if not tables:
         raise NotATable("a database without tables")
     return (

@@ -34,6 +34,10 @@ class NotATable(Exception):
     """Why a file that might have been a table isn't one; it never leaves covary.sources."""
 
 
+class NotToBeSeen(NotATable):
+    """Why a file can't be looked into now: what it held may still be there."""
+
+
 def split_name(name: str) -> tuple[str, str]:
     """A file name without its known suffixes, and the suffix that tells its kind."""
     stem, suffix = os.path.splitext(name)

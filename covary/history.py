@@ -18,6 +18,7 @@ from covary.errors import DamagedIndex, NotAnIndex
 from covary.store import MANIFEST, Manifest, read_manifest
 
 HISTORY = "history.jsonl"
+LAST_SECOND = 1 << 40  # of the clock, and more than there are tables
 NAMES_KEPT = 100  # of each kind: a first build may have a hundred thousand
 
 
@@ -107,14 +108,23 @@ def read_history(index: str | Path) -> list[Change]:
     read_manifest(folder)  # it must be one
     try:
         lines = [json.loads(line) for line in _what_counts(folder).splitlines()]
-        known = [each.name for each in fields(Change)]  # an earlier covary may have written others
-        return [Change(**{name: line[name] for name in known if name in line}) for line in lines]
+        return [_change_from(line) for line in lines]
     except PermissionError:
         raise NotAnIndex(f"no permission to read {folder / HISTORY}") from None
     except (ValueError, TypeError, OSError):
         raise DamagedIndex(
             f"{folder / HISTORY} is damaged; remove it, the index itself does not need it"
         ) from None
+
+
+def _change_from(line: dict[str, Any]) -> Change:
+    """Read a line, without what another covary may have written in it."""
+    change = Change(**{each.name: line[each.name] for each in fields(Change) if each.name in line})
+    for each in fields(Change):
+        kind, value = each.type, getattr(change, each.name)
+        if kind in {"int", "float", int, float} and (isinstance(value, bool) or not 0 <= value < LAST_SECOND):
+            raise TypeError(f"{each.name} is no number of its kind")
+    return change
 
 
 def _what_counts(index: Path) -> bytes:

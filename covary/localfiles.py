@@ -97,7 +97,7 @@ def _walk(folder: str, root: str, seen: set[tuple[int, int]]) -> Found:
         with os.scandir(folder) as entries:
             ordered = sorted(entries, key=lambda entry: entry.name)
     except OSError as error:
-        yield SkippedSource(folder, os_reason(error), folder=True)
+        yield SkippedSource(folder, os_reason(error), may_hold=True)
         return
     if (status.st_dev, status.st_ino) in seen:  # a link back to a folder we've been in
         return

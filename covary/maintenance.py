@@ -110,24 +110,25 @@ def _told(segments: Iterable[Segment], total: int, on_progress: OnProgress | Non
             on_progress(done, total)
 
 
-def remove_tables(index: str | Path, tables: Sequence[str | os.PathLike[str]]) -> Change:
+def remove_tables(
+    index: str | Path, tables: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+) -> Change:
     """Take tables out of an index: by name or path, by a glob of these, or all of a source.
 
     A table stays away, though its source holds it, until it is named to `covary index` itself.
     """
     started = time.time()
-    wanted = [os.fspath(each) for each in tables]
+    wanted = [os.fspath(each) for each in ([tables] if isinstance(tables, str | os.PathLike) else tables)]
     read_manifest(Path(index))  # it must be one
     with building(Path(index).absolute()) as draft:
         manifest = read_manifest(draft.index)
         for stored in manifest.segments:
             require_sound(draft.index, stored, read=False)
         known = _known_in(draft, manifest)
-        named = {source_name(each) for each in wanted} & {*manifest.sources}
+        names, named = _parted(wanted, known, manifest.sources)
         sources = {each for each in manifest.sources if any(_is_in(each, source) for source in named)}
-        names = [each for each in wanted if source_name(each) not in named]
-        going = [table for table in known if {table.source, table.path} & sources or _is_named(table, names)]
-        _require_all(names, going, draft.index)
+        chosen = {table for name in names for table in _tables_named(name, known, draft.index)}
+        going = [table for table in known if {table.source, table.path} & sources or table in chosen]
         dead: dict[int, list[int]] = {}
         for table in going:
             dead.setdefault(table.segment, []).append(table.place)
@@ -154,7 +155,7 @@ def _known_in(draft: Draft, manifest: Manifest) -> list[KnownTable]:
 
 def _is_in(source: str, folder: str) -> bool:
     """Whether a source is one that was named, or lies in it."""
-    return source == folder or source.startswith(f"{folder.rstrip('/')}/")
+    return f"{source.rstrip('/')}/".startswith(f"{folder.rstrip('/')}/")
 
 
 def excluded(table: KnownTable) -> str:
@@ -162,21 +163,33 @@ def excluded(table: KnownTable) -> str:
     return table_place(table.path, table.member)
 
 
-def _is_named(table: KnownTable, names: Sequence[str]) -> bool:
-    """Whether one of the names is a table's, a glob of it, its path, or a glob of that."""
-    place = table_place(table.path, table.member)
-    return any(
-        table.name == name
-        or fnmatchcase(table.name, name)
-        or source_name(name) in {table.path, place}
-        or ("/" in name and matches(table.path, source_name(name)))
-        for name in names
-    )
+def _parted(
+    wanted: Sequence[str], known: Sequence[KnownTable], sources: Sequence[str]
+) -> tuple[list[str], set[str]]:
+    """Tell names of tables from sources; what is both is a table."""
+    known_names = {table.name for table in known if table.problem is None}
+    remembered = {source.rstrip("/") for source in sources}
+    names = [
+        each for each in wanted if each in known_names or source_name(each).rstrip("/") not in remembered
+    ]
+    return names, {source_name(each) for each in wanted if each not in names}
 
 
-def _require_all(names: Sequence[str], going: Sequence[KnownTable], index: Path) -> None:
-    for name in names:
-        if not any(_is_named(table, [name]) for table in going):
-            raise TableError(
-                f"{index} holds no table and no source {name!r}; covary info {index} lists its tables"
-            )
+def _tables_named(name: str, known: Sequence[KnownTable], index: Path) -> list[KnownTable]:
+    """Return the tables of a name or a path, or if there is none, of a glob of these."""
+    path = source_name(name)
+    found = [
+        table
+        for table in known
+        if table.name == name or path in {table.path, table_place(table.path, table.member)}
+    ]
+    found = found or [
+        table
+        for table in known
+        if fnmatchcase(table.name, name) or ("/" in name and matches(table.path, path))
+    ]
+    if not found:
+        raise TableError(
+            f"{index} holds no table and no source {name!r}; covary info {index} lists its tables"
+        )
+    return found

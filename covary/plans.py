@@ -87,7 +87,7 @@ def plan(tables: Sequence[TableSource], settings: Settings) -> Plan:
     settled: list[TableRecord] = []
     total = sum(table.size for table in tables)
     room = max(min(total // EVEN_GROUPS, GROUP_BYTES), SMALLEST_GROUP_BYTES, total // MOST_GROUPS)
-    filled = room
+    filled = 0
     for table in tables:
         try:
             cut = _cut(table, settings)
@@ -100,7 +100,7 @@ def plan(tables: Sequence[TableSource], settings: Settings) -> Plan:
             else:
                 settled.append(record_of(table, columns=notes_of(cut.roles, Tallies())))
             continue
-        if filled + table.size > room:
+        if not groups or filled + table.size > room:
             groups.append([])
             filled = 0
         groups[-1].append(table)

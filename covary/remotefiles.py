@@ -70,19 +70,25 @@ def remote_table(url: str) -> FoundFile:
 
 def _listed(files: Any, place: str) -> tuple[dict[str, Any], str]:
     """What a place names, with what is known of each, and the folder below which they are."""
-    if glob.has_magic(place):
+    if _is_glob(place):
         fixed = place[: min(place.find(mark) for mark in "*?[" if mark in place)]
         return files.glob(place, detail=True), posixpath.dirname(fixed)
-    found = files.find(place, detail=True)
+    # Of a file on the web, a listing tells nothing but its own name.
+    found = {path: info or files.info(path) for path, info in files.find(place, detail=True).items()}
     if not found:  # a file that can't be listed, only asked for: a web page, say
         info = files.info(place)
         found = {place.rstrip("/"): info} if info["type"] == "file" else {}
     return found, place.rstrip("/")
 
 
+def _is_glob(place: str) -> bool:
+    """Whether a place is a pattern; what follows a ? on the web is a question."""
+    return glob.has_magic(place.partition("?")[0] if place.startswith(("http://", "https://")) else place)
+
+
 def _lakehouses(files: Any, place: str, found: Collection[str]) -> dict[str, str]:
     """The folders that are a lakehouse's tables, of those that hold what was found."""
-    if not glob.has_magic(place):
+    if not _is_glob(place):
         return lakehouses_among(found)
     # A glob tells only what it matches: ask for the logs of the folders around.
     folders = sorted({folder for path in found for folder in folders_around(path)})
@@ -96,9 +102,11 @@ def _is_hidden(path: str, root: str) -> bool:
 
 
 def _reason(problem: Exception) -> str:
-    kind = type(problem).__name__
-    if kind in PLAIN_WORDS:
-        return PLAIN_WORDS[kind]
+    # What is not found may have a cause that tells more: a web server that does not answer.
+    kinds = [type(each).__name__ for each in (problem.__cause__, problem) if each]
+    plain = next((PLAIN_WORDS[kind] for kind in kinds if kind in PLAIN_WORDS), None)
+    if plain:
+        return plain
     if isinstance(problem, OSError):
         return os_reason(problem)
-    return " ".join([f"{kind}:", *str(problem).split()])[:200]
+    return " ".join([f"{kinds[-1]}:", *str(problem).split()])[:200]

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import xxhash
 
 from covary.databases import is_database, server_tables, some_of, split_table, the_table
-from covary.errors import MissingPart, NothingThere, UnreadableTable
-from covary.fileformat import FILE_FORMATS, TEXT_FORMATS, NotATable
+from covary.errors import CovaryError, MissingPart, NothingThere, UnreadableTable
+from covary.fileformat import FILE_FORMATS, TEXT_FORMATS, NotATable, NotToBeSeen
 from covary.filesystems import is_url, open_bytes
 from covary.icebergtables import catalog_tables, is_of_catalog
 from covary.lakehouses import lakehouse_at
 from covary.localfiles import absolute_path, local_files
-from covary.masking import without_secrets
+from covary.masking import without_secrets, without_secrets_of
 from covary.remotefiles import REQUESTS_AT_ONCE, remote_files, remote_table
 from covary.sparksources import is_of_spark, spark_tables
 from covary.tablefiles import tables_in
@@ -70,7 +70,7 @@ def find_tables(
                 continue
             if len(sources) == 1:
                 raise
-            unlisted.append(SkippedSource(name, problem.reason))
+            unlisted.append(SkippedSource(name, without_secrets_of(source, without_secrets(problem.reason))))
             continue
         for root, each in found:
             table = replace(each, source=source_name(source))
@@ -90,6 +90,8 @@ def find_tables(
 
 def source_name(source: str) -> str:
     """Return a source as an index remembers it: the same wherever a command is run, and without a secret."""
+    if not source.strip():
+        raise CovaryError("the name of a source or a table is empty; is a variable of your shell not set?")
     is_path = not (is_url(source) or is_of_catalog(source) or is_of_spark(source))
     return shown(absolute_path(source) if is_path else source)
 
@@ -194,7 +196,7 @@ def _looked_into(file: FoundFile | SkippedSource) -> Sequence[TableSource | Skip
     try:
         return tables_in(file)
     except NotATable as error:
-        return [SkippedSource(file.path, str(error))]
+        return [SkippedSource(file.path, str(error), may_hold=isinstance(error, NotToBeSeen))]
     except MissingPart as error:
         if file.explicit:
             raise

@@ -15,6 +15,7 @@ from covary.fileformat import (
     TEXT_FORMATS,
     UNREAD_KINDS,
     NotATable,
+    NotToBeSeen,
     compression_of,
     format_of,
     split_name,
@@ -61,7 +62,7 @@ def _lakehouse_table(file: FoundFile, lakehouse: str) -> TableSource:
     try:
         return LAKEHOUSES[lakehouse](name, file.path)
     except UnreadableTable as problem:
-        raise NotATable(problem.reason) from problem
+        raise NotToBeSeen(problem.reason) from problem
 
 
 def _look(file: FoundFile) -> tuple[FileFacts, bytes]:
@@ -72,7 +73,7 @@ def _look(file: FoundFile) -> tuple[FileFacts, bytes]:
         else:
             facts, head = look_at(file.path, HEAD_BYTES)
     except OSError as error:
-        raise NotATable(os_reason(error)) from None
+        raise NotToBeSeen(os_reason(error)) from None
     if not head:
         raise NotATable("the file is empty")
     return facts, head
@@ -82,7 +83,9 @@ def _tables_in_zip(archive: TableSource) -> Sequence[TableSource | SkippedSource
     try:
         with open_bytes(archive.path) as file, zipfile.ZipFile(file) as opened:
             every = [info for info in opened.infolist() if not _is_hidden(info)]
-    except (zipfile.BadZipFile, OSError, NotImplementedError) as error:
+    except OSError as error:
+        raise NotToBeSeen(os_reason(error)) from None
+    except (zipfile.BadZipFile, NotImplementedError) as error:
         raise NotATable(f"a broken zip: {error}") from None
     members = [info for info in every if FORMATS.get(_suffix(info)) in TEXT_FORMATS]
     others = [info for info in every if _suffix(info) in UNREAD_KINDS or _suffix(info) in FORMATS]

@@ -54,7 +54,7 @@ class SkippedSource:
     path: str
     reason: str
     source: str = ""
-    folder: bool = False  # all below it may still be there
+    may_hold: bool = False  # what it held, or what lies below it, may still be there
 
 
 @dataclass(frozen=True, slots=True)

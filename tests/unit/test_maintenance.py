@@ -1,8 +1,11 @@
 import gzip
+import json
 import os
+import shutil
 import sqlite3
 import zipfile
 from contextlib import closing
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -12,7 +15,7 @@ import covary
 import covary.maintenance
 import covary.merging
 import covary.tasks
-from covary.errors import CovaryError, DamagedIndex, NotAnIndex, TableError, UnreadableTable
+from covary.errors import CannotWrite, CovaryError, DamagedIndex, NotAnIndex, TableError, UnreadableTable
 from covary.history import read_history
 from covary.integrity import check_index
 from covary.maintenance import compact_index, remove_tables
@@ -450,3 +453,119 @@ def test_an_empty_file_is_damage(index):
     for change in (lambda: remove_tables(index, ["t1"]), lambda: compact_index(index)):
         with pytest.raises(DamagedIndex, match=r"tables\.parquet is damaged"):
             change()
+
+
+def test_a_table_of_no_size_comes_first_and_does_no_harm(tables, tmp_path):
+    with zipfile.ZipFile(tables / "a.zip", "w") as file:
+        file.writestr("x.csv", "")
+    opened = covary.build_index(tables, tmp_path / "other", size=32)
+    assert opened.tables.filter(pl.col("problem").is_null())["name"].to_list() == ["t0", "t1", "t2", "t3"]
+
+
+@pytest.mark.parametrize("one", ["t1", Path("t1")])
+def test_one_name_is_no_list_of_letters(index, one):
+    remove_tables(index, one)
+    assert names(index) == ["t0", "t2", "t3"]
+
+
+def test_a_name_as_it_stands_goes_before_a_glob(index, tables):
+    for name in ("a1.csv", "a[1].csv"):
+        write(tables / name, 5)
+    covary.build_index(None, index)
+    remove_tables(index, ["a[1]"])
+    assert sorted(names(index)) == ["a1", "t0", "t1", "t2", "t3"]
+    remove_tables(index, ["a[1]"])
+    assert names(index) == ["t0", "t1", "t2", "t3"]
+
+
+def test_a_table_goes_before_a_source_of_its_name(index, tables, tmp_path, monkeypatch):
+    write(tmp_path / "t1" / "o.csv", 5)
+    covary.build_index(tmp_path / "t1", index)
+    monkeypatch.chdir(tmp_path)
+    remove_tables(index, "t1")
+    assert sorted(names(index)) == ["o", "t0", "t2", "t3"]
+    remove_tables(index, "t1/")
+    assert names(index) == ["t0", "t2", "t3"]
+
+
+def test_an_empty_name_is_refused(index, tmp_path):
+    with pytest.raises(CovaryError, match="is empty"):
+        remove_tables(index, [""])
+    with pytest.raises(CovaryError, match="is empty"):
+        covary.build_index([""], tmp_path / "other")
+    assert len(names(index)) == 4
+
+
+def test_a_manifest_of_another_index_costs_no_segment(index, tables, tmp_path):
+    other = tmp_path / "other"
+    covary.build_index(write(tmp_path / "more" / "m.csv", 8), other, size=32)
+    own = (index / "manifest.json").read_bytes()
+    (index / "manifest.json").write_bytes((other / "manifest.json").read_bytes())
+    with pytest.raises(DamagedIndex):
+        covary.build_index(None, index)
+    (index / "manifest.json").write_bytes(own)
+    assert not check_index(index).damaged
+
+
+def test_a_database_that_is_locked_keeps_its_tables_and_is_named(index, tables):
+    with closing(sqlite3.connect(tables / "shop.db", isolation_level=None)) as file:
+        file.execute("CREATE TABLE sold (place TEXT, x REAL)")
+        file.executemany("INSERT INTO sold VALUES (?, ?)", [(f"place {n}", n * n / 7) for n in range(60)])
+        covary.build_index(None, index)
+        assert "shop" in names(index)
+        file.execute("BEGIN EXCLUSIVE")
+        opened = covary.build_index(None, index)
+        file.execute("ROLLBACK")
+    assert opened.tables["problem"].drop_nulls().to_list() == ["database is locked"]
+    assert opened.tables.filter(pl.col("problem").is_null())["name"].to_list().count("shop") == 1
+    opened = covary.build_index(None, index)
+    assert opened.tables["problem"].null_count() == opened.tables.height == 5
+
+
+def test_a_source_away_while_damage_is_repaired_is_named_from_then_on(index, tables, tmp_path):
+    other = write(tmp_path / "other" / "o.csv", 5).parent
+    covary.build_index(other, index)
+    shutil.rmtree(index / "segments")
+    other.rename(tmp_path / "away")
+    for repair in (True, False):
+        opened = covary.build_index(None, index, repair=repair)
+        problems = opened.tables.filter(pl.col("problem").is_not_null()).select("path", "problem").rows()
+        assert problems == [(str(other), "no such file or folder")]
+
+
+def test_what_is_in_the_way_of_writing_is_named(index, tables):
+    (index / "history.jsonl").unlink()
+    (index / "history.jsonl").mkdir()
+    write(tables / "t9.csv", 9)
+    with pytest.raises(CannotWrite, match=r"history\.jsonl: Is a directory; nothing was changed"):
+        covary.build_index(None, index)
+
+
+def test_a_bad_file_can_be_put_away(index, tables):
+    (tables / "e.csv").touch()
+    covary.build_index(None, index)
+    remove_tables(index, tables / "e.csv")
+    opened = covary.build_index(None, index)
+    assert opened.tables["problem"].null_count() == opened.tables.height == 4
+
+
+def test_an_index_emptied_by_hand_stays_so(index):
+    remove_tables(index, "*")
+    assert covary.build_index(None, index).tables.height == 0
+
+
+def test_a_table_that_is_no_table_any_more_is_lost(index, tables):
+    (tables / "t1.csv").write_bytes(b"")
+    covary.build_index(None, index)
+    change = read_history(index)[-1]
+    assert (change.lost, change.removed, change.kept, change.skipped) == (1, 0, 3, 1)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"time": "x"}, {"time": 1e30}, {"new": None}, {"seconds": -1}, {"kept": True}]
+)
+def test_a_history_of_the_wrong_kind_is_damage(index, wrong):
+    line = {"command": "index", "time": 1.0} | wrong
+    (index / "history.jsonl").write_text(json.dumps(line) + "\n")
+    with pytest.raises(DamagedIndex, match="remove it"):
+        read_history(index)

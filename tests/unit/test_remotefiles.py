@@ -1,11 +1,15 @@
 import gzip
 import io
 import zipfile
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
 
 import boto3
 import polars as pl
 import pytest
 
+from covary import build_index
 from covary.errors import MissingPart, UnreadableTable
 from covary.filesystems import facts_of
 from covary.masking import without_secrets, without_secrets_of
@@ -130,3 +134,36 @@ def test_secrets_are_left_out_of_what_is_shown(text, shown):
 def test_a_password_is_left_out_of_what_a_driver_says():
     url = "postgresql://me:hu%2Fsh@host/db"
     assert without_secrets_of(url, "bad hu%2Fsh, or hu/sh, at host") == "bad …, or …, at host"
+
+
+@pytest.fixture
+def web(tmp_path):
+    """A server of files on loopback, and its address."""
+    (tmp_path / "web").mkdir()
+    (tmp_path / "web" / "a.csv").write_text("place,x\n" + "".join(f"p{n},{n * n / 7}\n" for n in range(50)))
+    handler = partial(SimpleHTTPRequestHandler, directory=tmp_path / "web")
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield server, f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.mark.parametrize("question", ["", "?day=1"])
+def test_a_file_on_the_web_is_a_table_and_stays_one_while_its_server_is_down(
+    web, tmp_path, without_spark, question
+):
+    server, address = web
+    pl.DataFrame({"place": ["a", "b"], "x": [1.5, 2.5]}).write_csv(tmp_path / "good.csv")
+    index = build_index([f"{address}/a.csv{question}", tmp_path / "good.csv"], tmp_path / "index")
+    assert sorted(index.tables["name"]) == ["a", "good"]
+    server.shutdown()
+    server.server_close()
+    index = build_index(None, tmp_path / "index")
+    assert sorted(index.tables.filter(pl.col("problem").is_null())["name"]) == ["a", "good"]
+    [problem] = index.tables["problem"].drop_nulls()
+    assert "can't be reached" in problem
+
+
+def test_a_key_in_a_url_is_in_no_reason():
+    _, _, unlisted = find_tables(["s3://AK:s3cret@bucket/x", __file__.replace("test_remotefiles.py", "*.py")])
+    assert "s3cret" not in str(unlisted)
