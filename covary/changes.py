@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from covary.localfiles import matches
 from covary.records import TableRecord
 from covary.segmentfiles import Segment
 from covary.sources import KnownNames, Listing
@@ -100,7 +101,13 @@ def with_emptied_sources(
     alive = {table.source for table in listing.tables}
     alive |= {old.source for old in known if old.identity in present}
     alive |= {each.path for each in listing.unlisted}
-    held = dict.fromkeys(old.source for old in known if old.problem is None and _is_one_of_many(old))
+    good = [old for old in known if old.problem is None]
+    held = dict.fromkeys(old.source for old in good if _is_one_of_many(old))
+    # The tables of a source that lies in another are known as the other's.
+    for source in sorted({*looked_into} - alive - held.keys() - {old.path for old in good}):
+        below = [old for old in good if matches(old.path, source)]
+        if below and not any(old.identity in present for old in below):
+            held[source] = None
     emptied = [
         SkippedSource(source, HELD_TABLES) for source in held if source in looked_into and source not in alive
     ]
@@ -115,7 +122,7 @@ def _is_one_of_many(old: KnownTable) -> bool:
 
 def _is_out_of_reach(old: KnownTable, listing: Listing) -> bool:
     """Whether a table may still be there: its source, or its folder, could not be looked into."""
-    if any(old.source == each.path for each in listing.unlisted):
+    if any(old.source == each.path or matches(old.path, each.path) for each in listing.unlisted):
         return True
     return any(each.may_hold and f"{old.path}/".startswith(f"{each.path}/") for each in listing.skipped)
 

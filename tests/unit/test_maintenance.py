@@ -533,6 +533,20 @@ def test_a_source_away_while_damage_is_repaired_is_named_from_then_on(index, tab
         assert problems == [(str(other), "no such file or folder")]
 
 
+def test_a_source_in_another_that_looks_empty_keeps_its_tables(index, tables):
+    below = write(tables / "sub" / "s.csv", 5)
+    covary.build_index(below.parent, index)
+    below.unlink()
+    for _ in range(2):
+        opened = covary.build_index(None, index)
+        problems = opened.tables.filter(pl.col("problem").is_not_null()).select("path", "problem").rows()
+        assert problems == [(str(below.parent), "it held tables before and holds none now")]
+        assert "sub/s" in names(index)
+    remove_tables(index, below.parent)
+    covary.build_index(None, index)
+    assert names(index) == ["t0", "t1", "t2", "t3"]
+
+
 def test_what_is_in_the_way_of_writing_is_named(index, tables):
     (index / "history.jsonl").unlink()
     (index / "history.jsonl").mkdir()
