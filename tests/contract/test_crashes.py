@@ -111,6 +111,8 @@ class Trial:
         ended = self.writer(self.action, self.index, self.tables, **when)
         assert not ended["failed"]
         self.deaths += ended["killed"]
+        if not ended["killed"]:
+            self.seconds = min(self.seconds, ended["seconds"])
         if not (self.index / "manifest.json").exists():
             assert self.action == "first"
         else:
@@ -139,10 +141,13 @@ ACTIONS = ("first", "update", "compact", "remove")
 @pytest.mark.parametrize("action", ACTIONS)
 def test_killed_at_a_random_moment(before, writer, in_memory, action):
     trial = Trial(before, action, writer, in_memory / f"random {action}")
-    moments = np.random.default_rng(6).uniform(0, 1.1, DEATHS // len(ACTIONS))
-    for moment in moments:
+    wanted = DEATHS // len(ACTIONS)
+    # However the machine's speed changes meanwhile, so many die.
+    for moment in np.random.default_rng(6).uniform(0, 1.1, 10 * wanted):
         trial.die(after=float(moment * trial.seconds))
-    assert trial.deaths >= DEATHS // len(ACTIONS) // 2
+        if trial.deaths == wanted:
+            return
+    pytest.fail(f"only {trial.deaths} of {wanted} died")
 
 
 @pytest.mark.parametrize("action", ACTIONS)
