@@ -173,9 +173,8 @@ def _look(
     running: "Session",
 ) -> Changes:
     """Find the tables of all sources, and hold them against what the index holds."""
-    there = sources_there(places, settings, [*held.tables, *held.damaged])
-    if refresh.repair:  # it may not be known any more what a source held
-        there = dict(places)
+    # To repair is to look everywhere: it may not be known any more what a source held.
+    there = places if refresh.repair else sources_there(places, settings, held.tables)
     keep = names_to_keep(held.tables, there, keep_missing=refresh.keep_missing)
     with looking_for_tables():
         listing = find_tables(list(there.values()), settings.sources, keep, running)

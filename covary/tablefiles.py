@@ -85,8 +85,10 @@ def _tables_in_zip(archive: TableSource) -> Sequence[TableSource | SkippedSource
             every = [info for info in opened.infolist() if not _is_hidden(info)]
     except OSError as error:
         raise NotToBeSeen(os_reason(error)) from None
-    except (zipfile.BadZipFile, NotImplementedError) as error:
+    except zipfile.BadZipFile as error:
         raise NotATable(f"a broken zip: {error}") from None
+    except NotImplementedError as error:  # so zipfile names a version of the format that is newer than it
+        raise NotATable(f"a zip that can't be read ({error}); pack it anew") from None
     members = [info for info in every if FORMATS.get(_suffix(info)) in TEXT_FORMATS]
     others = [info for info in every if _suffix(info) in UNREAD_KINDS or _suffix(info) in FORMATS]
     if not members:
