@@ -128,6 +128,7 @@ def index(
     )
     from covary.facts import build_view, skipped_words
     from covary.terminal import print_json, show
+    from covary.wording import names_of
 
     if as_json:
         print_json(facts.to_dict() | {"change": change.to_dict(), "elapsed_ms": elapsed_ms})
@@ -138,6 +139,9 @@ def index(
         raise CovaryError(
             f"{skipped_words(facts)} {were} skipped, which --strict forbids; the rest is indexed in {into}"
         )
+    if strict and facts.damaged:
+        names = names_of([table.name for table in facts.damaged])
+        raise CovaryError(f"damaged, which --strict forbids, though indexed in {into}: {names}")
 
 
 def _build(

@@ -1,6 +1,7 @@
 """The facts of an index, gathered from its files, and how they are told to a person."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -69,6 +70,11 @@ class IndexFacts:
         return not skipped.source and skipped.place in self.sources
 
     @property
+    def damaged(self) -> list[TableRecord]:
+        """The tables that were read though something is wrong with them."""
+        return [table for table in self.read if table.damage]
+
+    @property
     def rows(self) -> int:
         """The rows of all tables that were read."""
         return sum(table.rows for table in self.read)
@@ -105,6 +111,8 @@ class IndexFacts:
             "ambiguous": self.ambiguous,
             "not_understood": self.not_understood[0],
             "skipped": [{"table": t.name, "path": t.place, "reason": t.problem} for t in self.skipped],
+            "damaged": [{"table": t.name, "path": t.place, "damage": t.damage} for t in self.damaged],
+            "left_out": [{"table": t.name, "what": t.left_out} for t in self.read if t.left_out],
         }
 
 
@@ -214,7 +222,8 @@ def columns_view(table: TableRecord) -> RenderableType:
         lost = ["" if count is None else f"{count:,}" for count in counts]
         columns.add_row(name, column.kind, column.role or "-", *lost, Text(printable(column.reason)))
     head = f"{table.name}: {count_of(table.rows, 'row')}, {size_of(table.bytes)}, {table.place}"
-    return Group(lines_of([head]), columns, lines_of(_lost(table) + _joint_keys(table)))
+    said = [*table.damage, *table.left_out, *_lost(table), *_joint_keys(table)]
+    return Group(lines_of([head]), columns, lines_of(said))
 
 
 def _lost(table: TableRecord) -> list[str]:
@@ -257,6 +266,12 @@ def _left_out(index: IndexFacts) -> list[str]:
         lines.append(
             f"{count_of(cells, 'cell')} of {count_of(of_columns, 'column')} not understood: {where}."
         )
+    lines += _told_of_tables(
+        "read though damaged", [(table.place, table.damage) for table in index.damaged], index
+    )
+    lines += _told_of_tables(
+        "sketched in part", [(table.name, table.left_out) for table in index.read if table.left_out], index
+    )
     out_of_reach = index.out_of_reach
     if out_of_reach:
         sources = count_of(len(out_of_reach), "source")
@@ -270,4 +285,15 @@ def _left_out(index: IndexFacts) -> list[str]:
         lines += [f"  {table.place}: {table.problem}" for table in skipped[:SKIPPED_SHOWN]]
     if len(skipped) > SKIPPED_SHOWN:
         lines.append(f"  and {len(skipped) - SKIPPED_SHOWN:,} more: covary info {index.index} --json")
+    return lines
+
+
+def _told_of_tables(what: str, said: Sequence[tuple[str, Sequence[str]]], index: IndexFacts) -> list[str]:
+    """Count tables, and repeat what was written down about the first of them."""
+    if not said:
+        return []
+    lines = [f"{count_of(len(said), 'table')} {what}:"]
+    lines += [f"  {name}: {'; '.join(sentences)}" for name, sentences in said[:SKIPPED_SHOWN]]
+    if len(said) > SKIPPED_SHOWN:
+        lines.append(f"  and {len(said) - SKIPPED_SHOWN:,} more: covary info {index.index} --json")
     return lines

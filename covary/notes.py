@@ -44,6 +44,8 @@ def record_of(
     problem: str | None = None,
     columns: tuple[ColumnNote, ...] = (),
     lasting: bool = False,
+    damage: Sequence[str] = (),
+    left_out: Sequence[str] = (),
 ) -> TableRecord:
     """Write down a table that was read, or why it was not.
 
@@ -53,6 +55,8 @@ def record_of(
         problem: why it could not be read.
         columns: what was decided about each.
         lasting: whether it can't be read as long as it is as it is; else it is tried again each time.
+        damage: what is wrong with it, and how it was read all the same.
+        left_out: what of it was not sketched, and why.
     """
     return TableRecord(
         shown(table.name),
@@ -65,6 +69,8 @@ def record_of(
         table.member,
         table.source,
         table.checksum,
+        tuple(damage),
+        tuple(left_out),
     )
 
 

@@ -33,6 +33,8 @@ TABLES = pl.Schema(
         "member": pl.String(),
         "source": pl.String(),
         "checksum": pl.String(),
+        "damage": pl.List(pl.String()),
+        "left_out": pl.List(pl.String()),
     }
 )
 
@@ -79,6 +81,8 @@ class TableRecord:
         member: which table of a zip or a database.
         source: what the person named when it was found.
         checksum: of its content, if that was asked for.
+        damage: what is wrong with it, and how it was read all the same; a sentence each.
+        left_out: what of it was not sketched, and why; a sentence each.
     """
 
     name: str
@@ -91,6 +95,8 @@ class TableRecord:
     member: str | None = None
     source: str = ""
     checksum: str | None = None
+    damage: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
 
     @property
     def place(self) -> str:
@@ -109,7 +115,11 @@ def table_frame(records: Sequence[TableRecord]) -> pl.DataFrame:
 def records_of(tables: pl.DataFrame) -> list[TableRecord]:
     """Read the records that rows hold."""
     return [
-        TableRecord(**row | {"columns": tuple(ColumnNote(**_frozen(column)) for column in row["columns"])})
+        TableRecord(
+            **row
+            | {name: tuple(row[name]) for name in ("damage", "left_out")}
+            | {"columns": tuple(ColumnNote(**_frozen(column)) for column in row["columns"])}
+        )
         for row in tables.iter_rows(named=True)
     ]
 

@@ -30,7 +30,7 @@ from covary.errors import CovaryError, DamagedIndex, NotAnIndex, UnsupportedForm
 from covary.segmentfiles import FILES, StoredFile, StoredSegment
 from covary.sketches import SketchConfig
 
-FORMAT = 5
+FORMAT = 6
 MANIFEST = "manifest.json"
 SEGMENTS = "segments"
 SCRATCH = ".building-"  # how the folders begin in which writers work

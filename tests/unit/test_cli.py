@@ -283,7 +283,7 @@ def test_many_skipped_tables_are_not_all_listed(tmp_path, without_spark):
 def test_info_tells_settings_tables_and_what_was_skipped(index):
     shown = run("info", index).stdout
     assert (
-        "Made with size 1,024, aggregate mean, hash xxhash64, keys canonical-1, format 5; 1 segment." in shown
+        "Made with size 1,024, aggregate mean, hash xxhash64, keys canonical-1, format 6; 1 segment." in shown
     )
     assert "bytes per entry" in " ".join(shown.split())  # lines are folded where the path is long
     row = next(line for line in shown.splitlines() if line.startswith("weather"))
