@@ -74,7 +74,7 @@ def grow(count: int, folder: Path) -> Grown:
         commit(draft, Manifest(SketchConfig(SIZE), tuple(stored)))
     built = time.perf_counter() - started
     weight = bytes_of(folder)
-    times, joinable = _ask(covary.Index.open(folder, check=False), asking)
+    times, joinable = _ask(covary.Index.open(folder), asking)
     return Grown(count, entries, built, weight, joinable, *np.percentile(times, (50, 99)).tolist())
 
 

@@ -161,7 +161,7 @@ def update_index(
         change = _change(changes, new, manifest, started)
         if manifest.to_json() != draft.before or len(held.segments) < len(settings.segments):
             commit(draft, manifest, change)
-    return Update(Index.open(folder, check=False), change)
+    return Update(Index.open(folder), change)
 
 
 def _look(

@@ -133,9 +133,8 @@ def columns_of(index: Index) -> Columns:
     """Bring together the sketches of each column."""
     of_sketch, first = [np.empty(0, dtype=np.int64)], 0
     for segment in index.segments:
-        facts = [
-            segment.segment.arrays[f"sketches.{name}"] for name in ("table", "key", "value", "aggregate")
-        ]
+        arrays = segment.segment.arrays
+        facts = [segment.table_of, *(arrays[f"sketches.{name}"] for name in ("key", "value", "aggregate"))]
         _, column = np.unique(np.stack(facts), axis=1, return_inverse=True)
         of_sketch.append(np.where(segment.living, column.reshape(-1) + first, -1))
         first += int(column.max(initial=-1)) + 1

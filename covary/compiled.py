@@ -19,7 +19,8 @@ import numpy as np
 HERE = files("covary")
 # Files that use each other.
 SOURCES = (
-    "bootstrap", "compiled", "correlation", "lookup", "moments", "rankinfluence", "ranks", "scoring",
+    "bootstrap", "checksums", "compiled", "correlation", "lookup", "moments", "rankinfluence", "ranks",
+    "scoring", "soundness",
 )  # fmt: skip
 
 unsigned = np.uint64  # an unsigned place needs no check for a negative one

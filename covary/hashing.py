@@ -65,6 +65,22 @@ class HashScheme:
         hashes = (mixed >> np.uint64(64 - width)).astype(f"u{width // 8}").view(self.identity_type)
         return HashedColumn(hashes, np.logical_and.reduce(known) if known else None)
 
+    def are_in_order(self, hashes: Hashes, begins: npt.NDArray[np.bool_] | None = None) -> bool:
+        """Whether each identity is there once and the one of the smallest h_u comes first, as in a sketch.
+
+        Args:
+            hashes: the identities of one sketch, or of several one after the other.
+            begins: where each of several begins.
+        """
+        orders = self.order(hashes)
+        after, before = orders[1:], orders[:-1]
+        in_order = after > before
+        if self.ties:
+            in_order |= (after == before) & (hashes[1:] > hashes[:-1])
+        if begins is not None:
+            in_order |= begins[1:]
+        return bool(in_order.all())
+
     def unit(self, hashes: Hashes) -> npt.NDArray[np.float64]:
         """Place each identity in [0, 1): the paper's h_u."""
         return self.order_to_unit(self.order(hashes))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from covary.changes import KnownTable, known_tables
 from covary.errors import DamagedIndex
-from covary.integrity import require_sound
+from covary.integrity import require_sound, require_whole
 from covary.records import TableRecord
 from covary.segmentfiles import Segment, StoredSegment, open_description, open_segment
 from covary.sources import Listing
@@ -46,8 +46,11 @@ def held_by(index: Path, settings: Manifest, *, repair: bool) -> Held:
     damaged: list[StoredSegment] = []
     for stored in settings.segments:
         try:
-            require_sound(index, stored, read=repair)
-            segment = open_segment(segment_folder(index, stored))
+            if repair:
+                require_sound(index, stored, settings.config.scheme)
+            else:
+                require_whole(index, stored)
+            segment = open_segment(segment_folder(index, stored), stored)
             _ = segment.places  # which shows whether they can be read
         except DamagedIndex as problem:
             if not repair:
@@ -63,6 +66,6 @@ def _tables_of(damaged: Sequence[StoredSegment], index: Path) -> list[KnownTable
     found: list[KnownTable] = []
     for stored in damaged:
         with suppress(DamagedIndex, OSError):
-            described = open_description(segment_folder(index, stored))
+            described = open_description(segment_folder(index, stored), stored)
             found += [table for table in known_tables([(described, stored.removed)]) if not table.problem]
     return found

@@ -12,7 +12,7 @@ import polars as pl
 
 from covary.aggregate import Floats
 from covary.errors import DamagedIndex, NoSuchColumn, StoreError, TableError
-from covary.integrity import is_small, require_sound
+from covary.integrity import require_whole
 from covary.keysets import check_comparable
 from covary.moments import Moments
 from covary.opensegment import Candidates, OpenSegment
@@ -35,18 +35,16 @@ class StoredSketches:
         self._firsts = np.cumsum([0, *(segment.sketch_count for segment in segments)])
 
     @classmethod
-    def open(cls, path: str | Path, *, check: bool | None = None) -> Self:
+    def open(cls, path: str | Path) -> Self:
         """Open an index as it is now; it answers from that state whatever becomes of it.
 
-        Args:
-            path: the folder.
-            check: whether to hold every file against its checksum; None: if that takes no noticeable time.
+        What a query reads is held against its checksum when it is first read.
         """
         folder = Path(path)
         while True:
             manifest = read_manifest(folder)
             try:
-                return cls(folder, manifest, _open_segments(folder, manifest, check))
+                return cls(folder, manifest, _open_segments(folder, manifest))
             except (DamagedIndex, FileNotFoundError):
                 if read_manifest(folder) == manifest:  # no commit came in between
                     raise
@@ -55,7 +53,7 @@ class StoredSketches:
     def at(cls, folder: Path, manifest: Manifest) -> Self:
         """Open a state of an index that was read before; it must not have been replaced since."""
         try:
-            return cls(folder, manifest, _open_segments(folder, manifest, check=False))
+            return cls(folder, manifest, _open_segments(folder, manifest))
         except (DamagedIndex, FileNotFoundError):
             if not folder.exists():
                 raise StoreError(
@@ -184,11 +182,10 @@ class StoredSketches:
         raise NoSuchColumn(f"{key} / {value}", table, dict.fromkeys(pairs))
 
 
-def _open_segments(folder: Path, manifest: Manifest, check: bool | None) -> list[OpenSegment]:
-    read = is_small(manifest) if check is None else check
+def _open_segments(folder: Path, manifest: Manifest) -> list[OpenSegment]:
     opened = []
     for stored in manifest.segments:
-        require_sound(folder, stored, read=read)
-        segment = open_segment(segment_folder(folder, stored))
+        require_whole(folder, stored)
+        segment = open_segment(segment_folder(folder, stored), stored)
         opened.append(OpenSegment(segment, manifest.config, stored.removed))
     return opened

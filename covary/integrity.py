@@ -4,13 +4,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
+from covary.blocks import blocks_of, places_below
 from covary.commits import left_over
 from covary.errors import DamagedIndex, NotAnIndex
-from covary.segmentfiles import StoredFile, StoredSegment, checksum_of
+from covary.hashing import HashScheme
+from covary.segment import identities
+from covary.segmentfiles import NAMED, Segment, StoredFile, StoredSegment, checksum_of, open_segment
+from covary.soundness import ALTERED, LONG, look_at_all
 from covary.store import Manifest, read_manifest, segment_folder
-
-# As much as is read in no noticeable time; a larger index is checked by `covary check`.
-CHECKED_WHEN_OPENED = 64 << 20
 
 OnProgress = Callable[[int, int], None]
 
@@ -68,14 +71,28 @@ def _inspect(index: Path, manifest: Manifest, on_progress: OnProgress | None) ->
             done += 1
             if on_progress:
                 on_progress(done, total)
+        folder = segment_folder(index, segment)
+        if segment.name not in segments and (wrong := _wrong_inside(folder, segment, manifest.config.scheme)):
+            damaged[str(folder.relative_to(index))] = wrong
+            segments[segment.name] = None
     left = tuple(str(path) for path in left_over(index, manifest))
     return Inspection(
         str(index), len(manifest.segments), total, manifest.bytes, damaged, tuple(segments), left
     )
 
 
-def require_sound(index: Path, stored: StoredSegment, *, read: bool) -> None:
-    """Refuse a segment with a file that is missing or of another size, or if it is to be read, altered."""
+def require_whole(index: Path, stored: StoredSegment) -> None:
+    """Refuse a segment with a file that is missing or of another size."""
+    _require_files(index, stored, read=False)
+
+
+def require_sound(index: Path, stored: StoredSegment, scheme: HashScheme) -> None:
+    """Refuse a segment with any damage: every bit of it is read."""
+    _require_files(index, stored, read=True)
+    require_sound_segment(open_segment(segment_folder(index, stored), stored), scheme)
+
+
+def _require_files(index: Path, stored: StoredSegment, *, read: bool) -> None:
     for name, expected in stored.files.items():
         file = segment_folder(index, stored) / name
         wrong = _wrong_with(file, expected, read=read)
@@ -83,9 +100,36 @@ def require_sound(index: Path, stored: StoredSegment, *, read: bool) -> None:
             raise DamagedIndex(f"{file} is damaged: {wrong}; covary check {index} lists all that is")
 
 
-def is_small(manifest: Manifest) -> bool:
-    """Whether an index is read in no noticeable time, so that opening it can check every bit."""
-    return manifest.bytes <= CHECKED_WHEN_OPENED
+def require_sound_segment(segment: Segment, scheme: HashScheme) -> None:
+    """Refuse a segment of which anything is altered, or leads outside of it: all of it is looked at."""
+    arrays, checked = segment.arrays, segment.arrays.checked
+    blocks = blocks_of(segment)
+    wrong, of = look_at_all(
+        tuple(blocks.hashes), tuple(blocks.posting_starts), tuple(blocks.posting_blocks),
+        tuple(blocks.posting_entries), tuple(blocks.layout), tuple(blocks.members), tuple(blocks.values),
+    )  # fmt: skip
+    if wrong:
+        raise arrays.altered(LONG[of]) if wrong == ALTERED else arrays.impossible(LONG[of])
+    keys = arrays["keys.hash"][places_below(segment, "dictionary.place", checked["keys.hash"].array.size)]
+    begins = np.zeros(keys.size, dtype=np.bool_)
+    begins[blocks.layout.dictionary_starts[:-1]] = True
+    if not scheme.are_in_order(identities(keys, scheme), begins):
+        raise arrays.impossible("dictionary.place")
+    places_below(segment, "sketches.table", segment.places.height)
+    for name in NAMED:
+        places_below(segment, f"sketches.{name}", segment.names.len())
+    _ = segment.tables
+    for name in arrays:
+        _ = arrays[name]  # what no query follows may be altered too
+
+
+def _wrong_inside(folder: Path, stored: StoredSegment, scheme: HashScheme) -> str:
+    """Say what of a segment, whose files are as they were written, can't be what covary writes."""
+    try:
+        require_sound_segment(open_segment(folder, stored), scheme)
+    except DamagedIndex as problem:
+        return str(problem).partition(" is damaged: ")[2].partition(";")[0]
+    return ""
 
 
 def _wrong_with(file: Path, expected: StoredFile, *, read: bool) -> str:

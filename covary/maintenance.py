@@ -12,7 +12,7 @@ from covary.commits import Draft, building, commit
 from covary.errors import TableError
 from covary.hashing import HashScheme
 from covary.history import Change
-from covary.integrity import require_sound
+from covary.integrity import require_sound, require_whole
 from covary.localfiles import matches
 from covary.merging import Part, entries_by_table, merged, room_for, without
 from covary.segment import build_segment
@@ -62,7 +62,7 @@ def in_few_segments(
         return tuple(stored for stored, _ in parts)
     for stored, _ in parts:
         if stored.name in chosen and not (draft.folder / stored.name).exists():
-            require_sound(draft.index, stored, read=True)  # or damage would be copied under a new checksum
+            require_sound(draft.index, stored, scheme)  # or damage would be copied
     merging = (part for stored, part in parts if stored.name in chosen)
     new = written(merged(merging, scheme, room), draft)
     return (*(stored for stored, _ in parts if stored.name not in chosen), *new)
@@ -70,7 +70,8 @@ def in_few_segments(
 
 def _part(stored: StoredSegment, draft: Draft) -> Part:
     new = draft.folder / stored.name
-    return without(open_segment(new if new.exists() else segment_folder(draft.index, stored)), stored.removed)
+    folder = new if new.exists() else segment_folder(draft.index, stored)
+    return without(open_segment(folder, stored), stored.removed)
 
 
 def _mostly_dead(stored: StoredSegment, part: Part) -> bool:
@@ -89,7 +90,9 @@ def compact_index(index: str | Path, on_progress: OnProgress | None = None) -> C
     with building(Path(index).absolute()) as draft:
         manifest = read_manifest(draft.index)
         for stored in manifest.segments:
-            require_sound(draft.index, stored, read=True)  # or damage would be copied under a new checksum
+            require_sound(
+                draft.index, stored, manifest.config.scheme
+            )  # or damage would be copied
         parts = [_part(stored, draft) for stored in manifest.segments]
         known = _known_in(draft, manifest)
         segments = _told(merged(parts, manifest.config.scheme), len(known), on_progress)
@@ -123,7 +126,7 @@ def remove_tables(
     with building(Path(index).absolute()) as draft:
         manifest = read_manifest(draft.index)
         for stored in manifest.segments:
-            require_sound(draft.index, stored, read=False)
+            require_whole(draft.index, stored)
         known = _known_in(draft, manifest)
         names, named = _parted(wanted, known, manifest.sources)
         sources = {each for each in manifest.sources if any(_is_in(each, source) for source in named)}

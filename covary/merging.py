@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from covary.blocks import places_below
 from covary.hashing import HashScheme
 from covary.segment import Places, Sketched, concatenated, lay_out, pieces, starts_of
 from covary.segmentfiles import COUNTED, NAMED, Segment
@@ -72,10 +73,11 @@ def _by_name(parts: Sequence[Part]) -> list[int]:
 
 def entries_by_table(part: Part) -> Places:
     """Count the entries of each table that is left."""
-    arrays = part.segment.arrays
-    sizes = arrays["key_sets.size"][arrays["sketches.key_set"]]
-    height = part.segment.places.height
-    every = np.bincount(arrays["sketches.table"], weights=sizes, minlength=height).astype(np.int64)
+    segment, sizes = part.segment, part.segment.arrays["key_sets.size"]
+    height = segment.places.height
+    tables = places_below(segment, "sketches.table", height)
+    entries = sizes[places_below(segment, "sketches.key_set", sizes.size)]
+    every = np.bincount(tables, weights=entries, minlength=height).astype(np.int64)
     return every[part.tables]
 
 

@@ -10,10 +10,10 @@ import numpy.typing as npt
 import polars as pl
 
 from covary.aggregate import Floats
-from covary.blocks import Blocks, blocks_of
+from covary.blocks import Blocks, blocks_of, places_below
 from covary.moments import Moments, moments_of
 from covary.records import TableRecord
-from covary.scoring import moments_of_all, score_all
+from covary.scoring import Query, moments_of_all, score_all
 from covary.segment import Places, build_segment, identities, stored_hashes
 from covary.segmentfiles import COUNTED, NAMED, Segment
 from covary.sketches import ColumnPair, Counts, Sketch, SketchConfig
@@ -57,6 +57,7 @@ class OpenSegment:
         self.segment = segment
         self.sketch_count = segment.sketch_count
         self._removed = np.array(removed, dtype=np.int64)
+        self._named: dict[str, npt.NDArray[np.uint32]] = {}
 
     @cached_property
     def table_count(self) -> int:
@@ -68,10 +69,10 @@ class OpenSegment:
         """One row per table that is left."""
         return self.segment.tables[self._left] if self._removed.size else self.segment.tables
 
-    @property
+    @cached_property
     def table_of(self) -> npt.NDArray[np.uint32]:
         """The place of each sketch's table."""
-        return self.segment.arrays["sketches.table"]
+        return places_below(self.segment, "sketches.table", self.table_count)
 
     @cached_property
     def living(self) -> npt.NDArray[np.bool_]:
@@ -83,8 +84,7 @@ class OpenSegment:
     @property
     def entries(self) -> int:
         """How many ⟨key, value⟩ entries the sketches hold that are left."""
-        arrays = self.segment.arrays
-        return int(arrays["key_sets.size"][arrays["sketches.key_set"][self.living]].sum())
+        return int(self._blocks.layout.sizes[self.segment.arrays["sketches.key_set"][self.living]].sum())
 
     def sketched_tables(self) -> list[str]:
         """Name the tables that are left and have a sketch."""
@@ -101,8 +101,10 @@ class OpenSegment:
 
     def score(self, query: Sketch, measure: str) -> Candidates:
         """Score every sketch that shares a key with the query, block after block."""
-        wanted = stored_hashes(query.key_hashes)
-        joined, sizes, correlations = score_all(wanted, query.values, self._blocks, measure, self.living)
+        asked = Query(stored_hashes(query.key_hashes), query.values)
+        joined, sizes, correlations = score_all(
+            asked, self._blocks, self.segment.arrays, measure, self.living
+        )
         shares = self._sampled_share(query, joined)
         return Candidates(joined, sizes, correlations, sizes / shares, np.zeros_like(joined))
 
@@ -110,9 +112,8 @@ class OpenSegment:
         """Measure more closely some sketches that share a key with the query, given ascending."""
         wanted = np.zeros(self.sketch_count, dtype=np.bool_)
         wanted[sketches] = True
-        found, moments = moments_of_all(
-            stored_hashes(query.key_hashes), query.values, self._blocks, measure, wanted
-        )
+        asked = Query(stored_hashes(query.key_hashes), query.values)
+        found, moments = moments_of_all(asked, self._blocks, self.segment.arrays, measure, wanted)
         order = np.argsort(found)
         return Moments(*(moment[order] for moment in moments))
 
@@ -132,34 +133,44 @@ class OpenSegment:
 
     def named(self, number: int, fact: str) -> str:
         """Return the key, value, granularity or aggregate of one sketch."""
-        return str(self.segment.names[int(self.segment.arrays[f"sketches.{fact}"][number])])
+        return str(self.segment.names[int(self._names_of(fact)[number])])
 
     def columns(self, numbers: npt.NDArray[np.int64]) -> pl.DataFrame:
         """Return the key, value, granularity and aggregate of sketches."""
-        arrays = self.segment.arrays
         return pl.DataFrame(
-            {name: self.segment.names.gather(arrays[f"sketches.{name}"][numbers]) for name in NAMED}
+            {name: self.segment.names.gather(self._names_of(name)[numbers]) for name in NAMED}
         )
+
+    def _names_of(self, fact: str) -> npt.NDArray[np.uint32]:
+        """Return the place of each sketch's key, value, granularity or aggregate among the names."""
+        if fact not in self._named:
+            self._named[fact] = places_below(self.segment, f"sketches.{fact}", self.segment.names.len())
+        return self._named[fact]
 
     def sketch(self, number: int) -> Sketch:
         """Return one sketch as it was built."""
+        _ = self._blocks  # nothing leads outside
         arrays, key, value, granularity, aggregate = (
             self.segment.arrays, *(self.named(number, fact) for fact in NAMED),
         )  # fmt: skip
         key_set = arrays["sketches.key_set"][number]
         size = int(arrays["key_sets.size"][key_set])
-        start = arrays["key_sets.member_start"][key_set]
-        entries = arrays["members.entry"][start : start + size].astype(np.int64)
+        start = int(arrays["key_sets.member_start"][key_set])
+        entries = arrays.between("members.entry", start, start + size).astype(np.int64)
         dictionary = arrays["blocks.start"][arrays["key_sets.block"][key_set]]
-        hashes = arrays["keys.hash"][arrays["dictionary.place"][dictionary + entries]]
-        start = arrays["sketches.value_start"][number]
+        hashes = arrays.at("keys.hash", arrays.at("dictionary.place", dictionary + entries).astype(np.int64))
+        own = identities(hashes, self.config.scheme)
+        if not self.config.scheme.are_in_order(own):
+            raise arrays.impossible("dictionary.place")
+        start = int(arrays["sketches.value_start"][number])
+        values = arrays.between("values.value", start, start + size)
         table = self.segment.places["name"][int(self.table_of[number])]
         return Sketch(
             ColumnPair(table, key, value, granularity),
             aggregate,
             self.config,
-            identities(hashes, self.config.scheme),
-            arrays["values.value"][start : start + size],
+            own,
+            values,
             Counts(**{name: arrays[f"sketches.{name}"][number].item() for name in COUNTED}),
             bool(arrays["key_sets.complete"][key_set]),
         )
@@ -169,11 +180,10 @@ def compile_ahead() -> None:
     """Compile the loops of a query, so that the first one need not wait. Once on a machine: they are kept."""
     config = SketchConfig()
     hashes, values = np.arange(3, dtype=np.uint64), np.arange(3.0)
+    hashes = hashes[np.argsort(config.scheme.order(hashes))]
     counts = Counts(3, 0, 0, 0, 0.0, 2.0)
     sketch = Sketch(ColumnPair("", "", ""), config.aggregates[0], config, hashes, values, counts, True)
     segment = build_segment([(TableRecord("", ""), [sketch])])
-    for array in segment.arrays.values():
-        array.setflags(write=False)  # as those of a mapped file are
     opened = OpenSegment(segment, config)
     opened.score(sketch, "pearson")
     opened.moments(sketch, "pearson", np.zeros(1, dtype=np.int64))

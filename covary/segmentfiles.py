@@ -3,12 +3,13 @@
 import mmap
 import shutil
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,31 +18,137 @@ import pyarrow as pa
 import pyarrow.ipc
 import xxhash
 
+from covary.checksums import (
+    PIECE_BYTES,
+    CheckedArray,
+    checksums_of,
+    in_memory,
+    is_sound_at,
+    on_disk,
+    piece_count,
+)
 from covary.errors import DamagedIndex
+from covary.records import TABLES
 
 NAMED = ("key", "value", "granularity", "aggregate")  # of a sketch, as places among the segment's names
 COUNTED = ("rows", "null_keys", "null_values", "not_finite", "minimum", "maximum")
-ARRAYS = {
-    "sketches": ("table", *NAMED, "key_set", *COUNTED, "value_start"),
-    "key_sets": ("size", "complete", "reach", "block", "order", "member_start"),
-    "columns": ("start",),
-    "members": ("entry",),
-    "values": ("value",),
-    "dictionary": ("place",),
-    "blocks": ("start", "set"),
-    "keys": ("hash",),
-    "postings": ("block", "entry"),
-    "starts": ("start",),
+PLACE, START, NUMBER, ENTRY = (np.uint32,), (np.int64,), (np.float64,), (np.uint16, np.uint32)
+ARRAYS: dict[str, dict[str, tuple[type, ...]]] = {  # with the types that each may have
+    "sketches": {
+        "table": PLACE,
+        **dict.fromkeys(NAMED, PLACE),
+        "key_set": PLACE,
+        **dict.fromkeys(COUNTED, START),
+        "minimum": NUMBER,
+        "maximum": NUMBER,
+        "value_start": START,
+    },
+    "key_sets": {
+        "size": START,
+        "complete": (np.uint8,),
+        "reach": NUMBER,
+        "block": START,
+        "order": START,
+        "member_start": START,
+    },
+    "columns": {"start": START},
+    "members": {"entry": ENTRY},
+    "values": {"value": NUMBER},
+    "dictionary": {"place": PLACE},
+    "blocks": {"start": START, "set": START},
+    "keys": {"hash": (np.uint64,)},
+    "postings": {"block": PLACE, "entry": ENTRY},
+    "starts": {"start": START},
 }
 FRAMES = ("tables", "names")
-FILES = frozenset([*(f"{name}.parquet" for name in FRAMES), *(f"{name}.arrow" for name in ARRAYS)])
+KINDS = {f"{name}.{column}": kinds for name, columns in ARRAYS.items() for column, kinds in columns.items()}
+CHECKSUMS = "checksums.arrow"
+FILES = frozenset([*(f"{name}.parquet" for name in FRAMES), *(f"{name}.arrow" for name in ARRAYS), CHECKSUMS])
+ALTERED = "its checksum does not match the manifest's"
+CHECK_ALL = "covary check lists all that is"
+FRAME_SCHEMAS: dict[str, Mapping[str, Any]] = {"tables": TABLES, "names": {"name": pl.String()}}
 ReadFrame = Callable[[str, Sequence[str] | None], pl.DataFrame]
+
+
+class MappedFile(NamedTuple):
+    """A file of arrays where it lies, and its checksum."""
+
+    content: pa.Buffer
+    checksum: str
+
+
+class SoundArrays(Mapping[str, npt.NDArray[Any]]):
+    """The arrays of a segment by name; the file of one is held against its checksum when it is first used."""
+
+    def __init__(
+        self,
+        checked: Mapping[str, CheckedArray],
+        files: Mapping[str, MappedFile] = MappingProxyType({}),
+        folder: Path | None = None,
+    ) -> None:
+        self.checked = checked
+        self._files = files
+        self._folder = folder
+        self._sound: dict[str, npt.NDArray[Any]] = {}
+
+    def __getitem__(self, name: str) -> npt.NDArray[Any]:
+        if name not in self._sound:
+            self._look_at(name)
+            self._sound[name] = self.checked[name].array
+        return self._sound[name]
+
+    def _look_at(self, name: str) -> None:
+        if self.checked[name].seen.all():
+            return
+        file, _, _ = name.partition(".")
+        content, checksum = self._files[file]
+        if xxhash.xxh3_128_hexdigest(content) != checksum:
+            raise self.altered(name)
+        for column in ARRAYS[file]:
+            self.checked[f"{file}.{column}"].seen[:] = 1
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.checked)
+
+    def __len__(self) -> int:
+        return len(self.checked)
+
+    def at(self, name: str, places: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+        """Return some items of a long array, of which only these are looked at."""
+        checked = self.checked[name]
+        if places.size and not 0 <= places.min() <= places.max() < checked.array.size:
+            raise self.impossible(name)
+        if not is_sound_at(checked, places * checked.array.itemsize // PIECE_BYTES):
+            raise self.altered(name)
+        return checked.array[places]
+
+    def between(self, name: str, start: int, end: int) -> npt.NDArray[Any]:
+        """Return neighbouring items of a long array, of which only these are looked at."""
+        checked = self.checked[name]
+        if not 0 <= start <= end <= checked.array.size:
+            raise self.impossible(name)
+        width = checked.array.itemsize
+        if not is_sound_at(checked, np.arange(start * width // PIECE_BYTES, piece_count(end * width))):
+            raise self.altered(name)
+        return checked.array[start:end]
+
+    def altered(self, name: str) -> DamagedIndex:
+        """Say that what was read is not what was written."""
+        return DamagedIndex(f"{self._file(name)} is damaged: {ALTERED}; {CHECK_ALL}")
+
+    def impossible(self, name: str) -> DamagedIndex:
+        """Say that what was read can't have been written by covary, though its checksum matches."""
+        return DamagedIndex(f"{self._file(name)} is damaged: it leads outside of the segment; {CHECK_ALL}")
+
+    def _file(self, name: str) -> str:
+        file = f"{name.partition('.')[0]}.arrow"
+        return str(self._folder / file) if self._folder else file
 
 
 class Segment:
     """The contents of a segment: arrays that answer, and frames that describe, read when asked for."""
 
-    def __init__(self, arrays: Mapping[str, npt.NDArray[Any]], read_frame: ReadFrame) -> None:
+    def __init__(self, arrays: SoundArrays, read_frame: ReadFrame) -> None:
         self.arrays = arrays  # "keys.hash", "values.value", ...
         self.read_frame = read_frame
 
@@ -51,7 +158,8 @@ class Segment:
     ) -> "Segment":
         """Make a segment that is not on disk."""
         frames = {"tables": tables, "names": names}
-        return cls(arrays, lambda name, columns: frames[name].select(columns or pl.all()))
+        checked = {name: in_memory(array) for name, array in arrays.items()}
+        return cls(SoundArrays(checked), lambda name, columns: frames[name].select(columns or pl.all()))
 
     @cached_property
     def tables(self) -> pl.DataFrame:
@@ -75,12 +183,12 @@ class Segment:
     @property
     def sketch_count(self) -> int:
         """How many sketches the segment holds."""
-        return int(self.arrays["sketches.table"].size)
+        return int(self.arrays.checked["sketches.table"].array.size)
 
     @property
     def entries(self) -> int:
         """How many ⟨key, value⟩ entries the segment holds."""
-        return int(self.arrays["values.value"].size)
+        return int(self.arrays.checked["values.value"].array.size)
 
     @cached_property
     def sketches(self) -> pl.DataFrame:
@@ -139,19 +247,24 @@ def write_files(segment: Segment, folder: Path) -> None:
         frame.write_parquet(packed, compression="zstd")
         (draft / f"{name}.parquet").write_bytes(packed.getbuffer())
     for name, columns in ARRAYS.items():
-        table = pa.table({column: as_arrow(segment.arrays[f"{name}.{column}"]) for column in columns})
-        # Uncompressed: the file is mapped into memory and used where it lies.
-        with (
-            pa.OSFile(str(draft / f"{name}.arrow"), "wb") as sink,
-            pa.ipc.new_file(sink, table.schema) as writer,
-        ):
-            writer.write_table(table)
+        _write_arrays(
+            draft / f"{name}.arrow", {column: segment.arrays[f"{name}.{column}"] for column in columns}
+        )
+    sums = [checksums_of(segment.arrays[name]) for name in KINDS]
+    _write_arrays(draft / CHECKSUMS, {"sum": np.concatenate(sums)})
     try:
         draft.rename(folder)
     except OSError:
         if not folder.exists():
             raise
         shutil.rmtree(draft)
+
+
+def _write_arrays(file: Path, columns: Mapping[str, npt.NDArray[Any]]) -> None:
+    table = pa.table({name: as_arrow(array) for name, array in columns.items()})
+    # Uncompressed: the file is mapped into memory and used where it lies.
+    with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
 
 
 def as_arrow(array: npt.NDArray[Any]) -> pa.Array:
@@ -171,38 +284,73 @@ def stored_segment(folder: Path) -> StoredSegment:
     return StoredSegment(name, files)
 
 
-def open_segment(folder: Path) -> Segment:
-    """Open a segment as it lies; it can be read even after its files were removed."""
-    described = open_description(folder)
-    try:
-        arrays = {
-            f"{name}.{column}": array
-            for name in ARRAYS
-            for column, array in _map_arrays(folder / f"{name}.arrow").items()
+def open_segment(folder: Path, stored: StoredSegment | None = None) -> Segment:
+    """Open a segment as it lies; it can be read even after its files were removed.
+
+    Args:
+        folder: of the segment.
+        stored: what the manifest remembers of it; None: of one that was written just now.
+    """
+    described = open_description(folder, stored)
+    mapped = {name: _mapped_arrays(folder / f"{name}.arrow", columns) for name, columns in ARRAYS.items()}
+    arrays = {f"{name}.{column}": array for name, (_, own) in mapped.items() for column, array in own.items()}
+    if stored is None:
+        sound = SoundArrays({name: in_memory(array) for name, array in arrays.items()})
+    else:
+        file = folder / CHECKSUMS
+        if checksum_of(file) != stored.files[CHECKSUMS].checksum:
+            raise _damaged(file, ALTERED)
+        checked = _with_sums(arrays, _mapped_arrays(file, {"sum": (np.uint64,)})[1]["sum"], file)
+        files = {
+            name: MappedFile(content, stored.files[f"{name}.arrow"].checksum)
+            for name, (content, _) in mapped.items()
         }
-    except FileNotFoundError:
-        raise
-    except (pa.ArrowException, OSError) as problem:
-        raise _damaged(folder, problem) from problem
-    return Segment(arrays, described.read_frame)
+        sound = SoundArrays(checked, files, folder)
+    return Segment(sound, described.read_frame)
 
 
-def open_description(folder: Path) -> Segment:
-    """Open only what describes the tables and columns of a segment."""
+def _with_sums(
+    arrays: Mapping[str, npt.NDArray[Any]], sums: npt.NDArray[Any], file: Path
+) -> dict[str, CheckedArray]:
+    """Give each array the checksums of its pieces, which lie one after the other."""
+    checked: dict[str, CheckedArray] = {}
+    start = 0
+    for name, array in arrays.items():
+        end = start + piece_count(array.nbytes)
+        checked[name] = on_disk(array, sums[start:end])
+        start = end
+    if start != sums.size:
+        raise _damaged(file, "there are not as many checksums as the arrays need")
+    return checked
+
+
+def open_description(folder: Path, stored: StoredSegment | None = None) -> Segment:
+    """Open only what describes the tables and columns of a segment; altered files are noticed when read."""
     frames = {name: _mapped(folder / f"{name}.parquet") for name in FRAMES}
+    unread = set(FRAMES) if stored else set()
 
     def read(name: str, columns: Sequence[str] | None) -> pl.DataFrame:
+        content = bytes(frames[name])
+        file = f"{name}.parquet"
+        if stored and name in unread:
+            if xxhash.xxh3_128_hexdigest(content) != stored.files[file].checksum:
+                raise _damaged(folder / file, ALTERED)
+            unread.discard(name)
         try:
-            return pl.read_parquet(bytes(frames[name]), columns=list(columns) if columns else None)
-        except pl.exceptions.PolarsError as problem:
-            raise _damaged(folder, problem) from problem
+            frame = pl.read_parquet(content, columns=list(columns) if columns else None)
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as problem:
+            raise _damaged(folder / file, problem) from problem
+        expected = {column: FRAME_SCHEMAS[name][column] for column in columns or FRAME_SCHEMAS[name]}
+        if dict(frame.schema) != expected:
+            raise _damaged(folder / file, "its columns are not those of an index")
+        return frame
 
-    return Segment({}, read)
+    return Segment(SoundArrays({}), read)
 
 
-def _damaged(place: Path, problem: Exception) -> DamagedIndex:
+def _damaged(place: Path, problem: Exception | str) -> DamagedIndex:
     reason = str(problem).strip().split("\n")[0][:100]
-    return DamagedIndex(f"{place} is damaged: {reason}; covary check lists all that is")
+    return DamagedIndex(f"{place} is damaged: {reason}; {CHECK_ALL}")
 
 
 def _mapped(file: Path) -> mmap.mmap:
@@ -213,9 +361,22 @@ def _mapped(file: Path) -> mmap.mmap:
             raise _damaged(file, problem) from problem
 
 
-def _map_arrays(file: Path) -> dict[str, npt.NDArray[Any]]:
-    table = pa.ipc.open_file(pa.memory_map(str(file))).read_all()
-    return {name: _as_numpy(table.column(name)) for name in table.column_names}
+def _mapped_arrays(
+    file: Path, columns: Mapping[str, tuple[type, ...]]
+) -> tuple[pa.Buffer, dict[str, npt.NDArray[Any]]]:
+    """Map a file of arrays into memory: all of it, and each array where it lies in it."""
+    try:
+        content = pa.memory_map(str(file)).read_buffer()
+        table = pa.ipc.open_file(content).read_all()
+        arrays = {name: _as_numpy(table.column(name)) for name in columns}
+    except FileNotFoundError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, NotImplementedError) as problem:
+        raise _damaged(file, problem) from problem
+    odd = [name for name, kinds in columns.items() if arrays[name].dtype.type not in kinds]
+    if odd:
+        raise _damaged(file, f"{odd[0]} holds {arrays[odd[0]].dtype}")
+    return content, arrays
 
 
 def _as_numpy(column: pa.ChunkedArray) -> npt.NDArray[Any]:
@@ -223,7 +384,9 @@ def _as_numpy(column: pa.ChunkedArray) -> npt.NDArray[Any]:
     kind = column.type.to_pandas_dtype()
     if not len(column):
         return np.frombuffer(b"", dtype=kind)
-    chunk = column.chunk(0)  # a file of ours holds one batch
+    if column.num_chunks != 1 or not pa.types.is_primitive(column.type):
+        raise ValueError("a file of ours holds one batch of numbers")
+    chunk = column.chunk(0)
     start = chunk.offset * np.dtype(kind).itemsize
     return np.frombuffer(chunk.buffers()[1], dtype=kind, count=len(chunk), offset=start)
 

@@ -81,7 +81,7 @@ def is_index(folder: Path) -> bool:
 @lru_cache(maxsize=1)
 def read_index(folder: Path) -> Index:
     """Open an index once in a process, without checking it again."""
-    return Index.open(folder, check=False)
+    return Index.open(folder)
 
 
 def bytes_of(folder: Path) -> int:
