@@ -1,7 +1,6 @@
 """The demo: real tables out of a package on PyPI, one question asked in two ways, the answers explained."""
 
 import os
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -49,28 +48,42 @@ def find_data() -> Path:
 
 
 def copied_to(folder: Path, data: Path) -> Path:
-    """Copy the data into a folder, which must be new, empty or an earlier demo's, and add daily summaries."""
+    """Copy the data into a folder, which must be new, empty or an earlier demo's, and add daily summaries.
+
+    Nothing is written over: a file that is there must be the one that would be written.
+    """
     try:
         if folder.exists() and any(folder.iterdir()) and not (folder / DATA_NAME / FLIGHTS).exists():
             raise CannotWrite(f"{folder} holds other files; name a new folder for the demo")
         (folder / DATA_NAME).mkdir(parents=True, exist_ok=True)
-        for file in data.iterdir():
-            if file.is_file():
-                shutil.copyfile(file, folder / DATA_NAME / file.name)
-        _summarise_by_day(folder / DATA_NAME / "weather.csv", folder / DATA_NAME / DAILY_NAME)
+        files = {file.name: file.read_bytes() for file in data.iterdir() if file.is_file()}
+        files[DAILY_NAME] = _summarised_by_day(files["weather.csv"])
+        for name, content in files.items():
+            _write_new(folder / DATA_NAME / name, content)
     except OSError as problem:
         raise CannotWrite(f"can't write the demo to {folder}: {problem.strerror}") from problem
     return folder / DATA_NAME
 
 
-def _summarise_by_day(weather: Path, into: Path) -> None:
-    """Write a table such as a portal would publish: one row a day, dates the American way."""
+def _write_new(file: Path, content: bytes) -> None:
+    try:
+        with file.open("xb") as new:
+            new.write(content)
+    except FileExistsError:
+        if file.read_bytes() != content:
+            raise CannotWrite(f"{file} is not the demo's; name a new folder for the demo") from None
+
+
+def _summarised_by_day(weather: bytes) -> bytes:
+    """Make a table such as a portal would publish: one row a day, dates the American way."""
     hours = pl.read_csv(weather, infer_schema=False, null_values=MISSING)
     day = pl.col("time_hour").str.slice(0, 10).str.to_date()
     numbers = [pl.col(name).cast(pl.Float64) for name in SUMMARISED]
-    by_day = hours.select(day.alias("date"), *numbers).group_by("date").mean().sort("date")
+    by_day = (
+        hours.select(day.alias("date"), *numbers).group_by("date", maintain_order=True).mean().sort("date")
+    )
     written = pl.col("date").dt.to_string("%-m/%-d/%Y")
-    by_day.with_columns(written, pl.exclude("date").round(2)).write_csv(into)
+    return by_day.with_columns(written, pl.exclude("date").round(2)).write_csv().encode()
 
 
 def before_view(data: Path) -> RenderableType:

@@ -569,6 +569,24 @@ def test_the_demo_refuses_to_mix_with_other_files(tmp_path):
     assert_refused(run("demo", "--keep", tmp_path), "holds other files")
 
 
+def test_the_demo_overwrites_nothing(tmp_path):
+    data = tmp_path / "package"
+    data.mkdir()
+    hours = {"time_hour": "2013-01-01 01:00:00", **dict.fromkeys(covary.demo.SUMMARISED, "1.5")}
+    for name in ("flights.csv.zip", "weather.csv"):
+        pl.DataFrame(hours).write_csv(data / name)
+    kept = tmp_path / "kept"
+    covary.demo.copied_to(kept, data)
+    covary.demo.copied_to(kept, data)  # once more
+    for name in ("weather.csv", "daily_weather.csv", "flights.csv.zip"):
+        written = (kept / "data" / name).read_bytes()
+        (kept / "data" / name).write_text("mine")
+        with pytest.raises(CovaryError, match=f"{name} is not the demo's"):
+            covary.demo.copied_to(kept, data)
+        assert (kept / "data" / name).read_text() == "mine"
+        (kept / "data" / name).write_bytes(written)
+
+
 def test_the_demo_explains_its_answer_and_its_next_commands_work(tmp_path, without_spark):
     kept = tmp_path / "kept here"
     shown = run("demo", "--keep", kept)
