@@ -20,6 +20,7 @@ from covary.collection import (
     removed_by_hand,
     sources_of,
     sources_there,
+    without_index,
     without_removed,
 )
 from covary.commits import building, commit
@@ -144,7 +145,7 @@ def update_index(
         held = held_by(folder, settings, repair=refresh.repair)
         places = sources_of(named, settings, folder)
         away = removed_by_hand(named, settings)
-        changes = _look(places, away, settings, held, refresh, running)
+        changes = _look(folder, places, away, settings, held, refresh, running)
         tasks = Settings(settings.config, settings.keys, settings.values, str(draft.folder))
         new = _read(changes, tasks, running, on_progress)
         if same_as_before(changes, new, held.tables):
@@ -165,6 +166,7 @@ def update_index(
 
 
 def _look(
+    index: Path,
     places: Mapping[str, str],
     away: Set[str],
     settings: Manifest,
@@ -178,7 +180,8 @@ def _look(
     keep = names_to_keep(held.tables, there, keep_missing=refresh.keep_missing)
     with looking_for_tables():
         listing = find_tables(list(there.values()), settings.sources, keep, running)
-    listing = without_removed(away, with_emptied_sources(listing, held.tables, there), places)
+    listing = with_emptied_sources(without_index(listing, index), held.tables, there)
+    listing = without_removed(away, listing, places)
     if refresh.checksum:
         listing = with_checksums(listing)
     changes = compare(listing, held.tables, keep_missing=refresh.keep_missing, try_again=refresh.repair)

@@ -86,4 +86,6 @@ def inspection_view(found: Inspection, elapsed_ms: float) -> RenderableType:
             f"{count_of(len(found.left_over), 'left-over folder')} of a command that was stopped or is still "
             f"running; the next command that writes removes what is dead."
         )
+    if found.not_ours:
+        lines.append(f"Not written by covary, and left alone: {names_of(found.not_ours)}.")
     return lines_of(lines)

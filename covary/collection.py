@@ -8,7 +8,7 @@ from pathlib import Path
 from covary.changes import KnownTable
 from covary.errors import CovaryError, NoTables
 from covary.filesystems import is_url
-from covary.localfiles import matches
+from covary.localfiles import AN_INDEX, matches
 from covary.sources import Listing, source_name
 from covary.store import Manifest
 from covary.tablesource import table_place
@@ -66,6 +66,15 @@ def removed_by_hand(named: Sequence[Source], settings: Manifest) -> set[str]:
 def _holds(source: str, place: str) -> bool:
     """Whether a source is a table's file or database, a folder around it, or a glob of these."""
     return place.startswith(f"{source}#") or matches(place, source)
+
+
+def without_index(listing: Listing, index: Path) -> Listing:
+    """Leave out the index itself from what was skipped, where it lies among its tables."""
+    place = os.path.realpath(index)
+    others = [
+        each for each in listing.skipped if each.reason != AN_INDEX or os.path.realpath(each.path) != place
+    ]
+    return listing._replace(skipped=others)
 
 
 def without_removed(away: Set[str], listing: Listing, places: Mapping[str, str]) -> Listing:

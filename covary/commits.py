@@ -2,15 +2,19 @@
 
 A writer that dies at any moment leaves the index as it was: its segments become part of the index only when
 the manifest that names them replaces the one before. The next writer removes what the dead one left.
+
+A folder is written to if it is new, empty, or shown to be covary's by its mark or its manifest. Nothing in it
+is removed but what covary can show it wrote, and no link in it is followed.
 """
 
 import errno
 import fcntl
 import os
+import re
 import shutil
 import socket
 import uuid
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping, Set
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,20 +22,56 @@ from typing import IO
 
 from covary.errors import CannotWrite, IndexBusy, StoreError
 from covary.history import HISTORY, Change, append_change
-from covary.segmentfiles import StoredSegment, stored_segment
-from covary.store import MANIFEST, SCRATCH, SEGMENTS, Manifest, read_manifest, segment_folder
+from covary.ownfiles import (
+    LARGEST_MANIFEST,
+    MANIFEST,
+    MARK,
+    NotPlain,
+    has_mark,
+    is_folder,
+    open_plain,
+    read_plain,
+    require_file,
+    require_folder,
+    set_mark,
+)
+from covary.segmentfiles import FILES, StoredSegment, stored_segment
+from covary.store import (
+    SCRATCH,
+    SEGMENT_NAME,
+    SEGMENTS,
+    Manifest,
+    read_manifest,
+    segment_folder,
+    segments_named,
+)
 
 LOCK = "lock"
+OURS = frozenset({MARK, MANIFEST, HISTORY, LOCK, SEGMENTS})
+SCRATCH_NAME = re.compile(rf"{re.escape(SCRATCH)}.+-[0-9]+-[0-9a-f]{{12}}", re.DOTALL)
+WRITER = re.compile(rb"process [0-9]+ on [^\n]*\n")
+LONGEST_WRITER = 1000
 NO_LOCKS_HERE = {errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS}
+
+Known = Mapping[str, Set[str]]
+NOTHING_KNOWN: Known = {}
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A change being made to an index: its scratch folder, and the manifest's text when it began."""
+    """A change being made to an index.
+
+    Attributes:
+        index: its folder.
+        folder: for what is being written.
+        before: the manifest's text when the change began, if there was one.
+        known: the segments that this manifest named, with the names of their files.
+    """
 
     index: Path
     folder: Path
     before: str | None
+    known: Known
 
 
 @contextmanager
@@ -40,24 +80,25 @@ def building(index: Path) -> Iterator[Draft]:
 
     Failing to write is reported as such, and leaves the previous index as it was.
     """
-    scratch = index / f"{SCRATCH}{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:12]}"
     made_index = False
     try:
         made_index = not index.exists()
-        _refuse_other_folders(index)
+        there = _require_own(index)
         index.mkdir(parents=True, exist_ok=True)
+        set_mark(index)
         with _only_writer(index) as alone:
+            set_mark(index)  # a first build that failed in the meantime took its own away
+            before = _manifest_text(index)
+            draft = Draft(index, _scratch_in(index), before, segments_named(before or ""))
             try:
                 if alone:
-                    _sweep(index)
-                scratch.mkdir()
-                yield Draft(index, scratch, _manifest_text(index))
+                    _sweep(draft)
+                draft.folder.mkdir()
+                yield draft
             finally:
-                shutil.rmtree(scratch, ignore_errors=True)
-                if made_index and not (index / MANIFEST).exists():
-                    shutil.rmtree(index / SEGMENTS, ignore_errors=True)
-                    for name in (HISTORY, LOCK):
-                        (index / name).unlink(missing_ok=True)
+                shutil.rmtree(draft.folder, ignore_errors=True)
+                if alone and MANIFEST not in there and not os.path.lexists(index / MANIFEST):
+                    _undo(index, there)
     except ConnectionError:  # of Spark's, not of the disk's
         raise
     except OSError as problem:
@@ -68,6 +109,30 @@ def building(index: Path) -> Iterator[Draft]:
                 index.rmdir()
 
 
+def _require_own(index: Path) -> Collection[str]:
+    """Refuse a folder that is neither empty nor shown to be covary's; return the names of what is in it."""
+    if not index.exists():
+        return ()
+    if not index.is_dir():
+        raise CannotWrite(f"{index} is a file; name a folder for the index")
+    there = os.listdir(index)
+    if set(there) <= {MARK} or has_mark(index) or segments_named(_manifest_text_if_plain(index)):
+        for name, require in ((SEGMENTS, require_folder), (HISTORY, require_file)):
+            if name in there:
+                require(index / name)
+        return there
+    if MANIFEST in there:
+        raise CannotWrite(
+            f"{index} is not a covary index: its {MANIFEST} is of something else, or was altered; "
+            f"choose a new folder; nothing was changed"
+        )
+    raise CannotWrite(f"{index} holds other files and is not an index; choose a new folder")
+
+
+def _scratch_in(index: Path) -> Path:
+    return index / f"{SCRATCH}{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:12]}"
+
+
 @contextmanager
 def _only_writer(index: Path) -> Iterator[bool]:
     """Hold the lock of an index, which is let go of when this process ends, however it ends.
@@ -75,7 +140,8 @@ def _only_writer(index: Path) -> Iterator[bool]:
     Tells whether it is held: not every file system knows locks. There the manifest tells, at the end, of
     another writer.
     """
-    with _open_lock(index) as lock:
+    with open(open_plain(index / LOCK, os.O_RDWR | os.O_CREAT), "r+b", buffering=0) as lock:
+        _writer_in(lock, index)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -87,54 +153,125 @@ def _only_writer(index: Path) -> Iterator[bool]:
             return
         if not _is_at(lock, index / LOCK):  # removed, while we waited, by a first build that failed
             raise _busy(index, lock)
-        lock.truncate(0)
-        lock.write(f"process {os.getpid()} on {socket.gethostname()}\n")
-        lock.flush()
+        if os.fstat(lock.fileno()).st_nlink == 1:  # or a copy made of links would change with it
+            lock.truncate(0)
+            os.pwrite(lock.fileno(), f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
         yield True
 
 
-def _open_lock(index: Path) -> IO[str]:
-    return (index / LOCK).open("a+", encoding="utf-8")
-
-
-def _busy(index: Path, lock: IO[str]) -> IndexBusy:
+def _writer_in(lock: IO[bytes], index: Path) -> str:
+    """Return who wrote a lock last; one that covary did not write is refused."""
     lock.seek(0)
-    who = lock.read().strip() or "another process"
+    who = lock.read(LONGEST_WRITER)
+    if who and not WRITER.fullmatch(who):
+        raise CannotWrite(f"{index / LOCK} was not written by covary; move it away; nothing was changed")
+    return who.decode(errors="replace").strip() or "another process"
+
+
+def _busy(index: Path, lock: IO[bytes]) -> IndexBusy:
+    who = _writer_in(lock, index)
     return IndexBusy(f"{index} is being written by {who}; try again when it is done, nothing was changed")
 
 
-def _is_at(lock: IO[str], path: Path) -> bool:
+def _is_at(lock: IO[bytes], path: Path) -> bool:
     try:
-        return os.path.samestat(os.fstat(lock.fileno()), path.stat())
+        return os.path.samestat(os.fstat(lock.fileno()), path.lstat())
     except FileNotFoundError:
         return False
 
 
 def _manifest_text(index: Path) -> str | None:
     try:
-        return (index / MANIFEST).read_text(encoding="utf-8", errors="replace")
+        return read_plain(index / MANIFEST, LARGEST_MANIFEST).decode(errors="replace")
     except FileNotFoundError:
         return None
 
 
-def left_over(index: Path, manifest: Manifest) -> Iterator[Path]:
+def _manifest_text_if_plain(index: Path) -> str:
+    try:
+        return _manifest_text(index) or ""
+    except NotPlain:
+        return ""
+
+
+def left_over(index: Path, manifest: Manifest, known: Known = NOTHING_KNOWN) -> Iterator[Path]:
     """Find what writers left that were killed before they could remove it."""
-    current = {segment.name for segment in manifest.segments}
-    yield from index.glob(f"{SCRATCH}*")
-    if (index / SEGMENTS).is_dir():
-        yield from (folder for folder in (index / SEGMENTS).iterdir() if folder.name not in current)
+    yield from _scratch_folders(index)
+    yield from _segments_of_ours(index, {segment.name for segment in manifest.segments}, known)
 
 
-def _sweep(index: Path) -> None:
+def not_ours(index: Path, manifest: Manifest, left: Collection[Path]) -> Iterator[Path]:
+    """Find what lies in an index and was not written by covary, as far as can be told; it stays there."""
+    segments = {segment_folder(index, segment) for segment in manifest.segments}
+    found = {*_in_folder(index), *_segment_folders(index)}.difference(left, segments)
+    found.update(file for folder in segments if is_folder(folder) for file in _in_folder(folder))
+    for path in sorted(found):
+        ours = FILES if path.parent in segments else OURS if path.parent == index else ()
+        if path.name not in ours:
+            yield path
+
+
+def _in_folder(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except OSError:
+        return []
+
+
+def _segment_folders(index: Path) -> list[Path]:
+    return _in_folder(index / SEGMENTS) if is_folder(index / SEGMENTS) else []
+
+
+def _scratch_folders(index: Path) -> list[Path]:
+    return [path for path in _in_folder(index) if SCRATCH_NAME.fullmatch(path.name) and is_folder(path)]
+
+
+def _segments_of_ours(index: Path, current: Set[str], known: Known) -> list[Path]:
+    """Find the segments that covary wrote and that are not part of the index."""
+    others = (path for path in _segment_folders(index) if path.name not in current)
+    return [path for path in others if _is_our_segment(path, known)]
+
+
+def _is_our_segment(folder: Path, known: Known) -> bool:
+    """Whether covary wrote a folder: a manifest of ours names it, or it is named by what it holds."""
+    if not (SEGMENT_NAME.fullmatch(folder.name) and is_folder(folder)):
+        return False
+    try:
+        with os.scandir(folder) as entries:
+            files = {entry.name: entry.is_file(follow_symlinks=False) for entry in entries}
+        if not all(files.values()):
+            return False
+        if folder.name in known:
+            return files.keys() <= known[folder.name]
+        return files.keys() == FILES and stored_segment(folder).name == folder.name
+    except OSError:
+        return False
+
+
+def _sweep(draft: Draft) -> None:
     """Remove what killed writers left; nothing, if it can't be told what that is."""
+    index = draft.index
     with suppress(StoreError):
-        manifest = read_manifest(index) if (index / MANIFEST).exists() else None
-        segments = manifest.segments if manifest else ()
-        if not all(segment_folder(index, segment).is_dir() for segment in segments):
-            return  # a manifest of another time or index: what it does not name may be all there is
-        for folder in left_over(index, manifest) if manifest else index.glob(f"{SCRATCH}*"):
+        if draft.before is None:
+            dead = _scratch_folders(index)
+        else:
+            manifest = read_manifest(index)
+            if not all(is_folder(segment_folder(index, segment)) for segment in manifest.segments):
+                return  # a manifest of another time or index: what it does not name may be all there is
+            dead = list(left_over(index, manifest))
+        for folder in dead:
             if not _is_alive(folder.name):
-                shutil.rmtree(folder, ignore_errors=True)
+                _discard(folder, index)
+
+
+def _discard(folder: Path, index: Path) -> None:
+    """Remove a folder of ours."""
+    if folder.parent != index:  # half of a segment could not be told from another's folder
+        gone = _scratch_in(index)
+        with suppress(OSError):
+            folder = folder.rename(gone)
+    if folder.parent == index:
+        shutil.rmtree(folder, ignore_errors=True)  # whoever has its files open keeps them
 
 
 def _is_alive(scratch: str) -> bool:
@@ -143,14 +280,16 @@ def _is_alive(scratch: str) -> bool:
     return host == socket.gethostname() and rest.isdigit() and Path("/proc", rest).exists()
 
 
-def _refuse_other_folders(index: Path) -> None:
-    if index.is_file():
-        raise CannotWrite(f"{index} is a file; name a folder for the index")
-    if index.is_dir() and not (index / MANIFEST).exists():
-        ours = {SEGMENTS, LOCK, HISTORY}
-        others = [name for name in os.listdir(index) if not name.startswith(SCRATCH) and name not in ours]
-        if others:
-            raise CannotWrite(f"{index} holds other files and is not an index; choose a new folder")
+def _undo(index: Path, there: Collection[str]) -> None:
+    """Remove what a first build made that failed, but not what was there before."""
+    for folder in _segments_of_ours(index, frozenset(), NOTHING_KNOWN):
+        _discard(folder, index)
+    if SEGMENTS not in there:
+        with suppress(OSError):  # somebody has put something in it
+            (index / SEGMENTS).rmdir()
+    for name in (HISTORY, MARK, LOCK):
+        if name not in there:
+            (index / name).unlink(missing_ok=True)
 
 
 def cannot_write(index: Path, problem: OSError) -> CannotWrite:
@@ -173,6 +312,7 @@ def commit(draft: Draft, manifest: Manifest, change: Change | None = None) -> No
     written.write_text(text, encoding="utf-8")
     _to_disk(written)
     (index / SEGMENTS).mkdir(exist_ok=True)
+    require_folder(index / SEGMENTS)
     for segment in manifest.segments:
         _put_in_place(draft, segment)
     _to_disk(index / SEGMENTS)
@@ -180,26 +320,46 @@ def commit(draft: Draft, manifest: Manifest, change: Change | None = None) -> No
         raise IndexBusy(
             f"{index} was changed by another covary in the meantime; nothing of this one was kept"
         )
+    _part_from_copies(index / HISTORY, draft)
     append_change(index, change or Change.of("write", manifest), text)
+    if draft.before and not draft.known:
+        _set_aside(index / MANIFEST)
     written.replace(index / MANIFEST)
     _to_disk(index)
-    for folder in left_over(index, manifest):
+    for folder in left_over(index, manifest, draft.known):
         if folder != draft.folder:
-            shutil.rmtree(folder, ignore_errors=True)  # whoever has its files open keeps them
+            _discard(folder, index)
 
 
 def _put_in_place(draft: Draft, segment: StoredSegment) -> None:
     new, place = draft.folder / segment.name, segment_folder(draft.index, segment)
     if not new.exists():  # kept from before
         return
-    if place.exists():  # made again, with the same content unless that was damaged
-        if stored_segment(place).files == segment.files:
+    if os.path.lexists(place):  # made again, with the same content unless that was damaged
+        if not _is_our_segment(place, draft.known):
+            _set_aside(place)
+        elif stored_segment(place).files == segment.files:
             return
-        place.rename(draft.folder / f"damaged-{segment.name}")
+        else:
+            place.rename(draft.folder / f"damaged-{segment.name}")
     for file in new.iterdir():
         _to_disk(file)
     _to_disk(new)
     new.rename(place)
+
+
+def _set_aside(path: Path) -> None:
+    """Give another name to what is in the way, and may not be covary's."""
+    path.rename(path.with_name(f"{path.name}.damaged-{uuid.uuid4().hex[:12]}"))
+
+
+def _part_from_copies(file: Path, draft: Draft) -> None:
+    """Give a file that is to be written to a copy of its own, if it has other names, as in some backups."""
+    with suppress(FileNotFoundError):
+        require_file(file)
+        if file.lstat().st_nlink > 1:
+            shutil.copyfile(file, draft.folder / file.name)
+            (draft.folder / file.name).replace(file)
 
 
 def _to_disk(path: Path) -> None:

@@ -14,8 +14,8 @@ from covary.changeviews import done, touched
 from covary.errors import TableError
 from covary.history import Change
 from covary.index import StoredSketches
+from covary.ownfiles import MANIFEST
 from covary.records import TableRecord, records_of
-from covary.store import MANIFEST
 from covary.times import AMBIGUOUS
 from covary.wording import count_of, duration, lines_of, names_of, printable, size_of, table_of
 

@@ -15,10 +15,14 @@ from typing import Any
 import xxhash
 
 from covary.errors import DamagedIndex, NotAnIndex
-from covary.store import MANIFEST, Manifest, read_manifest
+from covary.ownfiles import LARGEST_MANIFEST, MANIFEST, NotPlain, open_plain, read_plain
+from covary.store import Manifest, read_manifest
 
 HISTORY = "history.jsonl"
 LAST_SECOND = 1 << 40  # of the clock, and more than there are tables
+LINE_START = b'{"command": "'
+LONGEST_TAIL = 16 << 20  # of a history that is looked at before a line is added: hundreds of commits
+LARGEST_HISTORY = 256 << 20
 NAMES_KEPT = 100  # of each kind: a first build may have a hundred thousand
 
 
@@ -95,8 +99,17 @@ class Change:
 def append_change(index: Path, change: Change, manifest: str) -> None:
     """Add a line for a manifest that is about to take its place, after the lines that count."""
     line = json.dumps(asdict(replace(change, manifest=_checksum(manifest.encode()))))
-    with (index / HISTORY).open("ab") as stream:
-        stream.truncate(len(_what_counts(index)))
+    with open(open_plain(index / HISTORY, os.O_RDWR | os.O_CREAT), "r+b") as stream:
+        size = stream.seek(0, os.SEEK_END)
+        stream.seek(max(0, size - LONGEST_TAIL))
+        tail = stream.read(LONGEST_TAIL)
+        dropped = tail[len(_what_counts(tail, _present(index))) :]
+        if all(map(_is_ours, dropped.splitlines())):
+            size -= len(dropped)
+            stream.truncate(size)
+        elif not dropped.endswith(b"\n"):
+            line = f"\n{line}"
+        stream.seek(size)
         stream.write(f"{line}\n".encode())
         stream.flush()
         os.fsync(stream.fileno())
@@ -107,13 +120,17 @@ def read_history(index: str | Path) -> list[Change]:
     folder = Path(index)
     read_manifest(folder)  # it must be one
     try:
-        lines = [json.loads(line) for line in _what_counts(folder).splitlines()]
-        return [_change_from(line) for line in lines]
+        present = _present(folder)  # first: a line for a newer manifest does no harm
+        lines = _what_counts(read_plain(folder / HISTORY, LARGEST_HISTORY), present).splitlines()
+        return [_change_from(json.loads(line)) for line in lines]
+    except FileNotFoundError:
+        return []
     except PermissionError:
         raise NotAnIndex(f"no permission to read {folder / HISTORY}") from None
-    except (ValueError, TypeError, OSError):
+    except (ValueError, TypeError, RecursionError, OSError) as problem:
+        why = f" ({problem.strerror})" if isinstance(problem, NotPlain) else ""
         raise DamagedIndex(
-            f"{folder / HISTORY} is damaged; remove it, the index itself does not need it"
+            f"{folder / HISTORY} is damaged; remove it, the index itself does not need it{why}"
         ) from None
 
 
@@ -124,18 +141,29 @@ def _change_from(line: dict[str, Any]) -> Change:
         kind, value = each.type, getattr(change, each.name)
         if kind in {"int", "float", int, float} and (isinstance(value, bool) or not 0 <= value < LAST_SECOND):
             raise TypeError(f"{each.name} is no number of its kind")
+    if not (isinstance(change.command, str) and isinstance(change.names, dict)):
+        raise TypeError("a command is a word, and names are listed by kind")
     return change
 
 
-def _what_counts(index: Path) -> bytes:
-    """Return the lines up to the one that tells of the present manifest; all, if none does."""
+def _is_ours(line: bytes) -> bool:
+    """Whether a line, or what reached the disk of it, is one that covary wrote."""
+    return line.startswith(LINE_START) or LINE_START.startswith(line)
+
+
+def _present(index: Path) -> bytes | None:
+    """Return what the line of the present manifest holds; None, if there is no manifest."""
     try:
-        # The manifest first: a line for a newer one does no harm.
-        present = f'"manifest": "{_checksum((index / MANIFEST).read_bytes())}"'.encode()
-        lines = (index / HISTORY).read_bytes().splitlines(keepends=True)
+        return f'"manifest": "{_checksum(read_plain(index / MANIFEST, LARGEST_MANIFEST))}"'.encode()
     except FileNotFoundError:
+        return None
+
+
+def _what_counts(lines: bytes, present: bytes | None) -> bytes:
+    """Return the lines up to the one that tells of the present manifest; all, if none does."""
+    if present is None:
         return b""
-    whole = [line for line in lines if line.endswith(b"\n")]
+    whole = [line for line in lines.splitlines(keepends=True) if line.endswith(b"\n")]
     last = max((place for place, line in enumerate(whole) if present in line), default=len(whole) - 1)
     return b"".join(whole[: last + 1])
 

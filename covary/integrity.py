@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 
 from covary.blocks import blocks_of, places_below
-from covary.commits import left_over
+from covary.commits import left_over, not_ours
 from covary.errors import DamagedIndex, NotAnIndex
 from covary.hashing import HashScheme
+from covary.ownfiles import require_file, require_folder
 from covary.segment import identities
 from covary.segmentfiles import NAMED, Segment, StoredFile, StoredSegment, checksum_of, open_segment
 from covary.soundness import ALTERED, LONG, look_at_all
@@ -30,6 +31,7 @@ class Inspection:
         damaged: by file, what is wrong with it.
         damaged_segments: the names of the segments that they are of.
         left_over: what a writer left that was killed; the next one removes it.
+        not_ours: what covary did not write, as far as can be told; it is left alone.
     """
 
     index: str
@@ -39,6 +41,7 @@ class Inspection:
     damaged: dict[str, str]
     damaged_segments: tuple[str, ...]
     left_over: tuple[str, ...]
+    not_ours: tuple[str, ...] = ()
 
 
 def check_index(index: str | Path, on_progress: OnProgress | None = None) -> Inspection:
@@ -75,9 +78,17 @@ def _inspect(index: Path, manifest: Manifest, on_progress: OnProgress | None) ->
         if segment.name not in segments and (wrong := _wrong_inside(folder, segment, manifest.config.scheme)):
             damaged[str(folder.relative_to(index))] = wrong
             segments[segment.name] = None
-    left = tuple(str(path) for path in left_over(index, manifest))
+    left = tuple(left_over(index, manifest))
+    others = not_ours(index, manifest, left)
     return Inspection(
-        str(index), len(manifest.segments), total, manifest.bytes, damaged, tuple(segments), left
+        str(index),
+        len(manifest.segments),
+        total,
+        manifest.bytes,
+        damaged,
+        tuple(segments),
+        tuple(map(str, left)),
+        tuple(map(str, others)),
     )
 
 
@@ -134,7 +145,9 @@ def _wrong_inside(folder: Path, stored: StoredSegment, scheme: HashScheme) -> st
 
 def _wrong_with(file: Path, expected: StoredFile, *, read: bool) -> str:
     try:
-        size = file.stat().st_size
+        require_folder(file.parent)
+        require_file(file)
+        size = file.lstat().st_size
         if size != expected.size:
             return f"{size:,} bytes instead of {expected.size:,}"
         if read and checksum_of(file) != expected.checksum:

@@ -5,13 +5,14 @@ import os
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from functools import cache
-from pathlib import Path
 
 from covary.errors import NothingThere, UnreadableTable
 from covary.lakehouses import folders_around, lakehouse_at
+from covary.ownfiles import looks_like_an_index
 from covary.tablesource import FoundFile, SkippedSource
 
 Found = Iterator[FoundFile | SkippedSource]
+AN_INDEX = "it is a covary index"
 NOT_THERE = "no such file or folder"
 
 
@@ -21,6 +22,8 @@ def local_files(source: str) -> Found:
     if os.path.isdir(absolute):
         if lakehouse := lakehouse_at(absolute):
             yield FoundFile(absolute, os.path.dirname(absolute), explicit=True, lakehouse=lakehouse)
+        elif index := next(filter(looks_like_an_index, folders_around(os.path.dirname(absolute))), None):
+            yield SkippedSource(absolute, f"it lies in {index}, and that is a covary index")
         else:
             yield from _walk(absolute, absolute, set())
     elif os.path.lexists(absolute):
@@ -63,10 +66,15 @@ def _matches(source: str, pattern: str) -> Found:
     fixed = next(number for number, part in enumerate(parts) if glob.has_magic(part))
     root = os.sep.join(parts[:fixed]) or os.sep
     seen: set[tuple[int, int]] = set()
-    lakehouse = cache(lakehouse_at)  # the same folders lie around many files
+    # The same folders lie around many files.
+    lakehouse, is_index = cache(lakehouse_at), cache(looks_like_an_index)
     tables: set[str] = set()
+    indexes: set[str] = set()
     for match in matches:
-        if _in_an_index(match):
+        if index := next(filter(is_index, folders_around(match)), None):
+            if index not in indexes:
+                indexes.add(index)
+                yield SkippedSource(index, AN_INDEX)
             continue
         # A file of a lakehouse's table is no table: it may hold rows that were deleted long ago.
         if table := next(filter(lakehouse, folders_around(match)), None):
@@ -85,12 +93,6 @@ def _root_of(table: str, root: str) -> str:
     return root if table.startswith(os.path.join(root, "")) else os.path.dirname(table)
 
 
-def _in_an_index(path: str) -> bool:
-    """Whether a path is an index of ours or lies in one: its files are no tables."""
-    folders = (Path(path), *Path(path).parents)
-    return any((each / "manifest.json").is_file() and (each / "segments").is_dir() for each in folders)
-
-
 def _walk(folder: str, root: str, seen: set[tuple[int, int]]) -> Found:
     try:
         status = os.stat(folder)
@@ -102,7 +104,8 @@ def _walk(folder: str, root: str, seen: set[tuple[int, int]]) -> Found:
     if (status.st_dev, status.st_ino) in seen:  # a link back to a folder we've been in
         return
     seen.add((status.st_dev, status.st_ino))
-    if _in_an_index(folder):
+    if looks_like_an_index(folder):
+        yield SkippedSource(folder, AN_INDEX)
         return
     if lakehouse := lakehouse_at(folder):
         yield FoundFile(folder, root, lakehouse=lakehouse)

@@ -90,9 +90,7 @@ def compact_index(index: str | Path, on_progress: OnProgress | None = None) -> C
     with building(Path(index).absolute()) as draft:
         manifest = read_manifest(draft.index)
         for stored in manifest.segments:
-            require_sound(
-                draft.index, stored, manifest.config.scheme
-            )  # or damage would be copied
+            require_sound(draft.index, stored, manifest.config.scheme)  # or damage would be copied
         parts = [_part(stored, draft) for stored in manifest.segments]
         known = _known_in(draft, manifest)
         segments = _told(merged(parts, manifest.config.scheme), len(known), on_progress)

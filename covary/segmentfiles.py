@@ -28,6 +28,7 @@ from covary.checksums import (
     piece_count,
 )
 from covary.errors import DamagedIndex
+from covary.ownfiles import NotPlain, open_plain, require_folder
 from covary.records import TABLES
 
 NAMED = ("key", "value", "granularity", "aggregate")  # of a sketch, as places among the segment's names
@@ -298,9 +299,10 @@ def open_segment(folder: Path, stored: StoredSegment | None = None) -> Segment:
         sound = SoundArrays({name: in_memory(array) for name, array in arrays.items()})
     else:
         file = folder / CHECKSUMS
-        if checksum_of(file) != stored.files[CHECKSUMS].checksum:
+        content, sums = _mapped_arrays(file, {"sum": (np.uint64,)})
+        if xxhash.xxh3_128_hexdigest(content) != stored.files[CHECKSUMS].checksum:
             raise _damaged(file, ALTERED)
-        checked = _with_sums(arrays, _mapped_arrays(file, {"sum": (np.uint64,)})[1]["sum"], file)
+        checked = _with_sums(arrays, sums["sum"], file)
         files = {
             name: MappedFile(content, stored.files[f"{name}.arrow"].checksum)
             for name, (content, _) in mapped.items()
@@ -326,7 +328,11 @@ def _with_sums(
 
 def open_description(folder: Path, stored: StoredSegment | None = None) -> Segment:
     """Open only what describes the tables and columns of a segment; altered files are noticed when read."""
-    frames = {name: _mapped(folder / f"{name}.parquet") for name in FRAMES}
+    try:
+        require_folder(folder)
+        frames = {name: _mapped(folder / f"{name}.parquet") for name in FRAMES}
+    except NotPlain as problem:
+        raise _damaged(folder, problem) from problem
     unread = set(FRAMES) if stored else set()
 
     def read(name: str, columns: Sequence[str] | None) -> pl.DataFrame:
@@ -354,7 +360,7 @@ def _damaged(place: Path, problem: Exception | str) -> DamagedIndex:
 
 
 def _mapped(file: Path) -> mmap.mmap:
-    with file.open("rb") as stream:
+    with open(open_plain(file), "rb") as stream:
         try:
             return mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
         except ValueError as problem:  # it is empty
@@ -366,7 +372,7 @@ def _mapped_arrays(
 ) -> tuple[pa.Buffer, dict[str, npt.NDArray[Any]]]:
     """Map a file of arrays into memory: all of it, and each array where it lies in it."""
     try:
-        content = pa.memory_map(str(file)).read_buffer()
+        content = pa.py_buffer(_mapped(file))
         table = pa.ipc.open_file(content).read_all()
         arrays = {name: _as_numpy(table.column(name)) for name in columns}
     except FileNotFoundError:
@@ -394,7 +400,7 @@ def _as_numpy(column: pa.ChunkedArray) -> npt.NDArray[Any]:
 def checksum_of(file: Path) -> str:
     """Checksum a file by XXH3: as fast as it can be read."""
     digest = xxhash.xxh3_128()
-    with file.open("rb") as stream:
+    with open(open_plain(file), "rb") as stream:
         while block := stream.read(1 << 22):
             digest.update(block)
     return digest.hexdigest()

@@ -1,6 +1,7 @@
 """The index on disk: immutable segments and one manifest that says which of them, and what of them, it is.
 
 INDEX/
+  covary-index             tells that the folder is covary's to write and to remove files in
   manifest.json            settings, sources, and every segment's files with their sizes and checksums
   history.jsonl            one line per commit: when, what was read, changed and removed
   lock                     held by whoever writes
@@ -20,19 +21,31 @@ INDEX/
 """
 
 import json
+import re
+from collections.abc import Mapping, Set
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import xxhash
-
 from covary.errors import CovaryError, DamagedIndex, NotAnIndex, UnsupportedFormat
+from covary.ownfiles import (
+    LARGEST_MANIFEST,
+    MANIFEST,
+    NotPlain,
+    as_json,
+    has_mark,
+    is_sealed,
+    read_plain,
+    require_folder,
+    seal_of,
+)
 from covary.segmentfiles import FILES, StoredFile, StoredSegment
 from covary.sketches import SketchConfig
 
 FORMAT = 6
-MANIFEST = "manifest.json"
 SEGMENTS = "segments"
+SEGMENT_NAME = re.compile(r"[0-9a-f]{32}")  # the checksum of what it holds
+SEGMENT_FILE = re.compile(r"[a-z_]+\.(arrow|parquet)")
 SCRATCH = ".building-"  # how the folders begin in which writers work
 
 
@@ -67,7 +80,7 @@ class Manifest:
         """Return the manifest as it stands on disk, sealed with a checksum of what it says."""
         config = asdict(self.config) | {"seed": self.config.scheme.seed}
         content = asdict(self) | {"config": config}
-        return _as_json(content | {"checksum": seal_of(content)}) + "\n"
+        return as_json(content | {"checksum": seal_of(content)}) + "\n"
 
 
 def parse_manifest(text: str) -> Manifest:
@@ -77,54 +90,73 @@ def parse_manifest(text: str) -> Manifest:
     return _manifest_from(content)
 
 
-def _as_json(content: dict[str, Any]) -> str:
-    return json.dumps(content, indent=1, sort_keys=True)
-
-
-def seal_of(content: dict[str, Any]) -> str:
-    """Return the checksum of what a manifest says."""
-    return str(xxhash.xxh3_128_hexdigest(_as_json(content).encode()))
-
-
 def read_manifest(index: Path) -> Manifest:
     """Read the manifest, refusing what is not an index or is of another format version."""
     file = index / MANIFEST
+    content = _content_of(index)
+    altered = not is_sealed(content)
+    remedy = f"rebuild the index with covary index --into {index} --fresh"
+    if altered and not has_mark(index):
+        raise NotAnIndex(
+            f"{index} is not a covary index: its {MANIFEST} is of something else, or was altered; "
+            f"put the right one back, or name another folder"
+        )
+    if not isinstance(content, dict) or type(content.get("format")) is not int:
+        raise DamagedIndex(f"{file} is damaged: it is not a manifest; {remedy}")
+    if content["format"] != FORMAT:
+        raise UnsupportedFormat(
+            f"{index} has format version {content['format']}, this covary reads version {FORMAT}; {remedy}, "
+            f"or install the covary that made it"
+        )
     try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-        found = content["format"]
+        seed = content["config"].pop("seed")
+        manifest = _manifest_from(content)
+    except (KeyError, TypeError, ValueError, AttributeError, CovaryError):
+        raise DamagedIndex(f"{file} is damaged: entries are missing; {remedy}") from None
+    if altered:
+        raise DamagedIndex(f"{file} is damaged: it was altered; put it back, or {remedy}")
+    if seed != manifest.config.scheme.seed:
+        raise UnsupportedFormat(
+            f"{index} was made with seed {seed}, which this covary does not use; {remedy}"
+        )
+    try:
+        require_folder(index / SEGMENTS)
+    except FileNotFoundError:  # which its files tell
+        pass
+    except OSError as problem:
+        raise DamagedIndex(f"{index / SEGMENTS} is damaged: {problem.strerror}") from None
+    return manifest
+
+
+def _content_of(index: Path) -> object:
+    """Return what a manifest says, whatever that is; None, if it is not JSON."""
+    file = index / MANIFEST
+    try:
+        return json.loads(read_plain(file, LARGEST_MANIFEST))
     except FileNotFoundError:
         raise _not_an_index(index) from None
     except NotADirectoryError:
         raise NotAnIndex(f"{index} is a file, not a covary index") from None
     except PermissionError:
         raise NotAnIndex(f"no permission to read {file}") from None
-    except (ValueError, KeyError, TypeError, RecursionError, OSError):
-        raise DamagedIndex(
-            f"{file} is damaged: it is not a manifest; rebuild the index with covary index --fresh"
-        ) from None
-    if found != FORMAT:
-        raise UnsupportedFormat(
-            f"{index} has format version {found}, this covary reads version {FORMAT}; "
-            f"rebuild it with covary index --fresh, or install the covary that made it"
-        )
+    except NotPlain as problem:
+        raise DamagedIndex(f"{file} is not a manifest: {problem.strerror}") from None
+    except (ValueError, RecursionError, OSError):
+        return None
+
+
+def segments_named(manifest: str) -> Mapping[str, Set[str]]:
+    """Return the segments of a manifest of any version, and their files' names; none, if it is not ours."""
     try:
-        altered = content.pop("checksum") != seal_of(content)
-        seed = content["config"].pop("seed")
-        manifest = _manifest_from(content)
-    except (KeyError, TypeError, ValueError, AttributeError, CovaryError):
-        raise DamagedIndex(
-            f"{file} is damaged: entries are missing; rebuild the index with covary index --fresh"
-        ) from None
-    if altered:
-        raise DamagedIndex(
-            f"{file} is damaged: it was altered; put it back, or rebuild the index with covary index --fresh"
-        )
-    if seed != manifest.config.scheme.seed:
-        raise UnsupportedFormat(
-            f"{index} was made with seed {seed}, which this covary does not use; "
-            f"rebuild it with covary index --fresh"
-        )
-    return manifest
+        content = json.loads(manifest)
+        if is_sealed(content):
+            return {
+                each["name"]: {file for file in each["files"] if SEGMENT_FILE.fullmatch(file)}
+                for each in content["segments"]
+            }
+    except (ValueError, RecursionError, TypeError, KeyError):
+        pass
+    return {}
 
 
 def _not_an_index(index: Path) -> NotAnIndex:
@@ -157,7 +189,7 @@ def _manifest_from(content: dict[str, Any]) -> Manifest:
 
 def _stored_segment_from(content: dict[str, Any]) -> StoredSegment:
     files = {name: StoredFile(**file) for name, file in content["files"].items()}
-    if not content["name"].isalnum() or files.keys() != FILES:
+    if not SEGMENT_NAME.fullmatch(content["name"]) or files.keys() != FILES:
         raise ValueError("a segment is misnamed, or files of it are missing")
     if not all(type(file.size) is int and type(file.checksum) is str for file in files.values()):
         raise TypeError("entries are of another kind")

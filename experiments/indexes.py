@@ -10,12 +10,13 @@ import numpy as np
 import polars as pl
 
 from covary.commits import building, commit
+from covary.ownfiles import MANIFEST
 from covary.query import Index, open_index
 from covary.records import TableRecord
 from covary.segment import build_segment
 from covary.segmentfiles import write_segment
 from covary.sketches import ColumnPair, Counts, Sketch, SketchConfig
-from covary.store import MANIFEST, Manifest
+from covary.store import Manifest
 
 SKETCHES = {
     "number": pl.Int64,

@@ -583,3 +583,13 @@ def test_a_history_of_the_wrong_kind_is_damage(index, wrong):
     (index / "history.jsonl").write_text(json.dumps(line) + "\n")
     with pytest.raises(DamagedIndex, match="remove it"):
         read_history(index)
+
+
+def test_the_index_in_its_own_source_is_not_told_of_but_another_is(index, tables):
+    shutil.copytree(index, tables / "other")
+    for _ in range(2):
+        opened = covary.build_index(tables, tables / "my.covary", size=32)
+        problems = opened.tables.filter(pl.col("problem").is_not_null()).select("path", "problem").rows()
+        assert problems == [(str(tables / "other"), "it is a covary index")]
+        assert opened.tables.height == 5
+    assert len(read_history(tables / "my.covary")) == 1

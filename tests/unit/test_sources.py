@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from covary.errors import UnreadableTable
+from covary.sketches import SketchConfig
 from covary.sources import find_tables, table_at
 
 CSV = b"day,x\n1,2\n3,4\n"
@@ -184,13 +185,44 @@ def test_a_thousand_files_are_listed_quickly(tmp_path):
     assert time.perf_counter() - started < 1  # about 0.05 s on a quiet machine
 
 
-def test_an_index_among_the_tables_is_not_taken_for_tables(tmp_path):
+@pytest.fixture
+def index_among_tables(tmp_path, write_index):
+    """An index in a folder of one table; a file in the index looks like a table too."""
     (tmp_path / "a.csv").write_text("key,x\na,1\n")
-    segment = tmp_path / "my.covary" / "segments" / "000000"
-    segment.mkdir(parents=True)
-    (segment / "tables.csv").write_text("key,x\na,1\n")
-    (tmp_path / "my.covary" / "manifest.json").write_text("{}")
-    assert [table.name for table in find_tables([tmp_path])[0]] == ["a"]
+    keys = [f"k{n}" for n in range(20)]
+    write_index(tmp_path / "my.covary", {"t": (keys, range(20)), "u": (keys, range(20))}, SketchConfig(16))
+    (tmp_path / "my.covary" / "segments" / "tables.csv").write_text("key,x\na,1\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize("without", [None, "covary-index", "manifest.json"])
+@pytest.mark.parametrize("source", ["", "/**/*.csv", "/*", "/**"])
+def test_an_index_among_the_tables_is_passed_over_and_named_once(index_among_tables, source, without):
+    if without:
+        (index_among_tables / "my.covary" / without).unlink()
+    tables, skipped, _ = find_tables([f"{index_among_tables}{source}"])
+    assert [table.name for table in tables] == ["a"]
+    place = str(index_among_tables / "my.covary")
+    assert [(each.path, each.reason) for each in skipped] == [(place, "it is a covary index")]
+
+
+def test_what_is_in_an_index_is_no_source(index_among_tables):
+    place = index_among_tables / "my.covary"
+    for source in (place, place / "segments"):
+        tables, skipped, _ = find_tables([source])
+        assert not tables
+        assert "a covary index" in skipped[0].reason
+
+
+@pytest.mark.parametrize("manifest", ["{}", '{"format": 6, "segments": [], "config": {}}', "[1]", None])
+def test_a_folder_that_only_looks_like_an_index_is_read(tmp_path, manifest):
+    (tmp_path / "segments").mkdir()
+    for name in ("a.csv", "segments/customers.csv"):
+        (tmp_path / name).write_text("key,x\na,1\n")
+    if manifest:
+        (tmp_path / "manifest.json").write_text(manifest)
+    for source in (tmp_path, f"{tmp_path}/**/*.csv"):
+        assert {"a", "segments/customers"} <= {table.name for table in find_tables([source])[0]}
 
 
 def test_a_link_to_itself_is_skipped_and_named(tmp_path):
@@ -199,12 +231,3 @@ def test_a_link_to_itself_is_skipped_and_named(tmp_path):
     tables, skipped, _ = find_tables([tmp_path])
     assert [table.name for table in tables] == ["a"]
     assert [each.path for each in skipped] == [str(tmp_path / "loop.csv")]
-
-
-def test_a_glob_passes_by_the_files_of_an_index(tmp_path):
-    (tmp_path / "a.csv").write_text("key,x\na,1\n")
-    segment = tmp_path / "my.covary" / "segments" / "000000"
-    segment.mkdir(parents=True)
-    (segment / "tables.csv").write_text("key,x\na,1\n")
-    (tmp_path / "my.covary" / "manifest.json").write_text("{}")
-    assert [table.name for table in find_tables([f"{tmp_path}/**/*.csv"])[0]] == ["a"]

@@ -21,7 +21,7 @@ from covary.sketches import SketchConfig
 from covary.store import Manifest, read_manifest
 
 CONFIG = SketchConfig(16)
-ENTRIES = ["history.jsonl", "lock", "manifest.json", "segments"]
+ENTRIES = ["covary-index", "history.jsonl", "lock", "manifest.json", "segments"]
 
 
 def segment_of(table, rows=30):
