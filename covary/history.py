@@ -22,7 +22,7 @@ HISTORY = "history.jsonl"
 LAST_SECOND = 1 << 40  # of the clock, and more than there are tables
 LINE_START = b'{"command": "'
 LONGEST_TAIL = 16 << 20  # of a history that is looked at before a line is added: hundreds of commits
-LARGEST_HISTORY = 256 << 20
+LARGEST_HISTORY = 64 << 20  # of thousands of commits that each name all that they may
 NAMES_KEPT = 100  # of each kind: a first build may have a hundred thousand
 
 

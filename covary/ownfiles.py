@@ -82,6 +82,8 @@ def _require(status: os.stat_result, wanted: Callable[[int], bool], path: str | 
 
 def set_mark(index: Path) -> None:
     """Mark a folder as an index of covary's, if it is not marked yet."""
+    if has_mark(index):
+        return
     with open(open_plain(index / MARK, os.O_RDWR | os.O_CREAT), "r+b", buffering=0) as mark:
         found = mark.read(len(MARKED) + 1)
         if found and found != MARKED:

@@ -101,7 +101,7 @@ def read_manifest(index: Path) -> Manifest:
             f"{index} is not a covary index: its {MANIFEST} is of something else, or was altered; "
             f"put the right one back, or name another folder"
         )
-    if not isinstance(content, dict) or type(content.get("format")) is not int:
+    if not isinstance(content, dict) or not _counts(content.get("format"), 1 << 16):
         raise DamagedIndex(f"{file} is damaged: it is not a manifest; {remedy}")
     if content["format"] != FORMAT:
         raise UnsupportedFormat(
@@ -117,7 +117,7 @@ def read_manifest(index: Path) -> Manifest:
         raise DamagedIndex(f"{file} is damaged: it was altered; put it back, or {remedy}")
     if seed != manifest.config.scheme.seed:
         raise UnsupportedFormat(
-            f"{index} was made with seed {seed}, which this covary does not use; {remedy}"
+            f"{index} was made with another seed of its hashes than this covary uses; {remedy}"
         )
     try:
         require_folder(index / SEGMENTS)
@@ -175,8 +175,10 @@ def _manifest_from(content: dict[str, Any]) -> Manifest:
     segments = tuple(_stored_segment_from(each) for each in content["segments"])
     if not segments or len({segment.name for segment in segments}) < len(segments):
         raise ValueError("segments are missing or repeated")
-    if not config["aggregates"]:
-        raise ValueError("there are no aggregates")
+    if not config["aggregates"] or len(set(config["aggregates"])) < len(config["aggregates"]):
+        raise ValueError("aggregates are missing or repeated")
+    if not _counts(config["size"], 1 << 32) or type(config["normaliser"]) is not str:
+        raise TypeError("settings are of another kind")
     return Manifest(
         SketchConfig(**{**config, "aggregates": tuple(config["aggregates"])}),
         segments,
@@ -191,12 +193,16 @@ def _stored_segment_from(content: dict[str, Any]) -> StoredSegment:
     files = {name: StoredFile(**file) for name, file in content["files"].items()}
     if not SEGMENT_NAME.fullmatch(content["name"]) or files.keys() != FILES:
         raise ValueError("a segment is misnamed, or files of it are missing")
-    if not all(type(file.size) is int and type(file.checksum) is str for file in files.values()):
+    if not all(_counts(file.size, 1 << 60) and type(file.checksum) is str for file in files.values()):
         raise TypeError("entries are of another kind")
     removed = tuple(content["removed"])
-    if not all(type(table) is int and table >= 0 for table in removed):
+    if not all(_counts(table, 1 << 32) for table in removed):
         raise TypeError("removed tables are places")
     return StoredSegment(content["name"], files, removed)
+
+
+def _counts(number: object, limit: int) -> bool:
+    return type(number) is int and 0 <= number < limit
 
 
 def _texts(entries: list[str]) -> tuple[str, ...]:

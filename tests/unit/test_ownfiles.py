@@ -414,3 +414,52 @@ def test_a_segment_of_another_name_is_refused(index, data, precious, name):
     assert state(precious) == {"thesis.txt": b"years of work"}
     assert covary.open_index(index).tables["path"].to_list() == [str(data / "t.csv")]
     assert old.keys() - state(index / "segments").keys()  # what is shown to be ours went all the same
+
+
+def with_segment(**changes):
+    return lambda content: {"segments": [content["segments"][0] | changes]}
+
+
+def with_config(**changes):
+    return lambda content: {"config": content["config"] | changes}
+
+
+def with_sizes(size):
+    def changes(content):
+        [segment] = content["segments"]
+        files = {name: file | {"size": size} for name, file in segment["files"].items()}
+        return {"segments": [segment | {"files": files}]}
+
+    return changes
+
+
+ODD = {
+    "a size beyond any": with_sizes(10**400),
+    "a negative size": with_sizes(-1),
+    "a table beyond any": with_segment(removed=[10**30]),
+    "a sketch beyond any": with_config(size=10**30),
+    "a normaliser that is no text": with_config(normaliser=[1]),
+    "an aggregate twice": with_config(aggregates=["mean", "mean"]),
+    "a version beyond any": lambda content: {"format": 10**4000},
+    "sources that are no texts": lambda content: {"sources": [5]},
+    "a seed beyond any": with_config(seed=10**4000),
+    "no seed": lambda content: {"config": {}},
+}
+
+
+@pytest.mark.parametrize("changes", ODD.values(), ids=ODD)
+def test_a_sealed_manifest_with_odd_entries_is_refused_in_short(index, changes):
+    change_manifest(index, **changes(json.loads((index / "manifest.json").read_text())))
+    for read in (covary.open_index, check_index, compact_index):
+        with pytest.raises(StoreError) as refused:
+            read(index)
+        assert len(str(refused.value)) < 400
+
+
+@pytest.mark.parametrize(
+    "line", ["[" * 5000, '{"command": {"a": 1}, "time": 1}', '{"command": "x", "names": 5}']
+)
+def test_a_history_with_odd_lines_is_damage(index, line):
+    (index / "history.jsonl").write_text(f"{line}\n")
+    with pytest.raises(DamagedIndex, match="remove it"):
+        read_history(index)
