@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from covary.numberforms import ABSENT
+from covary.numberforms import ABSENT, LONGEST_CELL
 from covary.numbers import PLAIN, NumberReading, may_be_numbers, number_reading, read_numbers
 from covary.times import may_be_times
 
@@ -63,7 +63,7 @@ def facts_of_text(columns: Sequence[pl.Series]) -> dict[str, Facts]:
             facts[column.name] = replace(found, present=present, reading=reading)
         else:
             facts[column.name] = Facts(
-                len(cells), len(set(cells)) > 1, NO_VALUES, 0, np.nan, np.nan, 0, False, looks, looks.length
+                len(cells), looks.varies, NO_VALUES, 0, np.nan, np.nan, 0, False, looks, looks.length
             )
     return facts
 
@@ -72,14 +72,11 @@ def facts_of_text(columns: Sequence[pl.Series]) -> dict[str, Facts]:
 class Looks:
     """What the text of a column looks like."""
 
-    # Distinct ones, stripped, chosen by their hash: the same in any order of rows. All, if fewer than PROBED.
-    cells: tuple[str, ...] = ()
+    # Distinct cells that are no marks of absence, stripped, chosen by their hash: the same in any order of
+    # rows. All, if fewer than PROBED. Of a long one only so much that it is seen to be long.
+    present: tuple[str, ...] = ()
+    varies: bool = False  # whether there are two of them
     length: float = 0.0  # bytes on average
-
-    @cached_property
-    def present(self) -> tuple[str, ...]:
-        """Those that are no marks of absence."""
-        return tuple(cell for cell in self.cells if cell.lower() not in ABSENT)
 
     @cached_property
     def like_times(self) -> bool:
@@ -107,7 +104,9 @@ def _look(column: pl.Series, hashes: npt.NDArray[np.uint64], length: float | Non
     rows = np.flatnonzero(column.alias("").is_not_null().to_numpy()) if column.null_count() else None
     first = _first_distinct(hashes if rows is None else hashes[rows])
     chosen = (first if rows is None else rows[first]).tolist()
-    return Looks(tuple(column[row].strip() for row in chosen), length or 0.0)
+    cells = [column[row].strip() for row in chosen]
+    present = [cell for cell in cells if len(cell) > LONGEST_CELL or cell.lower() not in ABSENT]
+    return Looks(tuple(cell[: LONGEST_CELL + 1] for cell in present), len(set(present)) > 1, length or 0.0)
 
 
 def _first_distinct(hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.intp]:

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from covary.numberforms import LONGEST_CELL
+
 HEADER_EVIDENCE = 10
 
-_NUMBER = r"[-+$€£]?\(?[-+]?(\d[\d,]*\.?\d*|\.\d+)([eE][-+]?\d+)?\)?\s?%?"
+_NUMBER = r"[-+$€£]?\(?[-+]?(\d[\d,]*(\.\d*)?|\.\d+)([eE][-+]?\d+)?\)?\s?%?"
 _DATE = r"\d{1,4}[-/.]\d{1,2}([-/.]\d{1,4})?([T ]\d{1,2}:\d{2}.*)?"
 _KIND = re.compile(rf"(?P<number>{_NUMBER})|(?P<date>{_DATE})")
 _YEAR = re.compile(r"(1[89]|20)\d\d")
@@ -74,7 +76,8 @@ def _counts_up(cells: list[str]) -> bool:
 
 
 def _kind(cell: str) -> str:
-    found = _KIND.fullmatch(cell.strip())
+    stripped = cell.strip()
+    found = _KIND.fullmatch(stripped) if len(stripped) <= LONGEST_CELL else None
     return str(found.lastgroup) if found else "text"
 
 

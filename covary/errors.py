@@ -20,11 +20,13 @@ CovaryError                 exit code 2
 
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from heapq import nsmallest
 from typing import TypeVar
 
 from covary.masking import without_secrets
 
 T = TypeVar("T")
+MOST_NAMES_COMPARED, LONGEST_NAME = 2_000, 60
 
 
 class CovaryError(Exception):
@@ -67,16 +69,24 @@ class NoSuchColumn(TableError):
     """A column that the table does not have."""
 
     def __init__(self, name: str, table: str, columns: Iterable[str]) -> None:
-        name, names = str(name), [_short(column) for column in columns]
-        by_folded = {column.casefold(): column for column in names}
-        near = [by_folded[match] for match in get_close_matches(name.casefold(), by_folded, n=3, cutoff=0.5)]
+        name, names = _short(str(name)), [_short(column) for column in columns]
+        near = near_names(name, names)
         shown = ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
         hint = f"did you mean {' or '.join(near)}?" if near else f"there are: {shown}"
         super().__init__(f"there is no column {name!r} in {table}; {hint}")
 
 
+def near_names(name: str, names: Iterable[str]) -> list[str]:
+    """The three names most like one that is not among them; long ones are cut."""
+    wanted = _short(name).casefold()
+    by_folded = {short.casefold(): short for short in map(_short, names)}
+    # Comparing takes up to a millisecond each, and names of very different lengths aren't alike.
+    compared = nsmallest(MOST_NAMES_COMPARED, by_folded, key=lambda other: abs(len(other) - len(wanted)))
+    return [by_folded[match] for match in get_close_matches(wanted, compared, n=3, cutoff=0.5)]
+
+
 def _short(name: str) -> str:
-    return name if len(name) <= 60 else f"{name[:59]}…"
+    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
 
 
 class UnusableColumn(TableError):

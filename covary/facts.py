@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from covary.changeviews import done, touched
-from covary.errors import TableError
+from covary.errors import TableError, near_names
 from covary.history import Change
 from covary.index import StoredSketches
 from covary.ownfiles import MANIFEST
@@ -153,7 +152,7 @@ def table_named(index: IndexFacts, name: str) -> TableRecord:
     by_name = {table.name: table for table in index.contents}
     if name in by_name:
         return by_name[name]
-    near = get_close_matches(name, by_name, n=3, cutoff=0.5)
+    near = near_names(name, by_name)
     hint = f"did you mean {' or '.join(near)}?" if near else f"covary info {index.index} lists them"
     raise TableError(f"{index.index} holds no table {name!r}; {hint}")
 

@@ -16,7 +16,7 @@ from covary.tablesource import FoundFile, TableSource, shown
 
 CATALOG = "iceberg:"
 NEEDED = "reading Iceberg tables needs: pip install 'covary[iceberg]'"
-METADATA_FILE = re.compile(r"v?(\d+).*\.metadata\.json")
+METADATA_FILE = re.compile(r"v?(\d++).*\.metadata\.json")
 
 
 def is_of_catalog(source: str) -> bool:

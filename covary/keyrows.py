@@ -13,13 +13,14 @@ from covary.hashing import SCHEMES, HashedColumn, Hashes, HashScheme
 from covary.keyreading import CELLS, MARKS, KeyReading, key_texts, key_times
 from covary.keys import key_text
 from covary.periods import period_names, period_numbers
-from covary.tallies import EXAMPLES, Tallies, Tally
+from covary.tallies import EXAMPLES, LONGEST_EXAMPLE, Tallies, Tally
 from covary.timeforms import ABSENT_TIMES
 
 SEPARATOR = ","  # between the columns of a key, as a person writes them
 FEW_CELLS = 64
 MANY_ROWS = 1 << 15
 PROBED_ROWS, REPEATED_SHARE = 1 << 14, 0.75
+LONGEST_SHOWN = 1_000  # characters of an example
 EXAMPLES_KEPT = 32  # of a column of an index, to show how its keys were made canonical
 LAST_BITS = (1 << 16) - 1
 Examples = tuple[tuple[str, str], ...]
@@ -93,7 +94,8 @@ class ReadColumn:
         is_new = np.concatenate([[True], ordered[1:] != ordered[:-1]])[: ordered.size]
         chosen = rows[ascending[is_new][:most]]
         written = key_text(_some(column, chosen)).cast(pl.String).to_list()
-        return tuple(zip(written, self.texts_of(chosen), strict=True))
+        pairs = zip(written, self.texts_of(chosen), strict=True)
+        return tuple(pair for pair in pairs if len(pair[0]) <= LONGEST_SHOWN)
 
 
 def _some(column: pl.Series, rows: npt.NDArray[np.intp]) -> pl.Series:
@@ -236,4 +238,4 @@ def _tally(column: pl.Series, times: pl.Series) -> Tally:
 
 
 def _smallest(cells: pl.Series) -> tuple[str, ...]:
-    return tuple(cells.unique().sort().head(EXAMPLES).to_list())
+    return tuple(cells.str.head(LONGEST_EXAMPLE).unique().sort().head(EXAMPLES).to_list())

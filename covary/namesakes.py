@@ -17,6 +17,7 @@ from covary.sketches import Sketch
 
 SMALL_NUMBERS = 1000
 SHORTEST_WORD, LONGEST_ENDING = 3, 2
+LONGEST_NAME = 200  # in characters; what follows isn't read
 SAYING_LITTLE = frozenset(
     ["code", "codes", "number", "num", "nbr", "key", "index", "name", "value", "the", "and", "for"]
 )
@@ -62,5 +63,5 @@ def _alike(one: str, other: str) -> bool:
 
 
 def _words(name: str) -> set[str]:
-    words = {word.lower() for word in _WORD.findall(name)}
+    words = {word.lower() for word in _WORD.findall(name[:LONGEST_NAME])}
     return {word for word in words if len(word) >= SHORTEST_WORD} - SAYING_LITTLE

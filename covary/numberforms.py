@@ -7,19 +7,26 @@ from string import ascii_letters
 
 import polars as pl
 
+# A longer cell is text, but for a plain decimal: no number, time, place or mark of absence comes near. In
+# characters, or bytes where Polars counts.
+LONGEST_CELL = 200
 ABSENT = frozenset(re.split(r"[|]",
     "|n/a|na|n.a.|n.a|n/d|nd|n.d.|null|(null)|<null>|none|nil|nan|-nan|inf|+inf|-inf|infinity|+infinity|"
     "-infinity|\\n|missing|unknown|not available|not applicable|not reported|no data|suppressed|redacted|tbd|"
     "tba|pending|blank|(blank)|undefined|#n/a|#ref!|#value!|#div/0!|#num!|#name?|#null!|-|--|.|..|...|*|**|?"
 ))  # fmt: skip
+# In no pattern here is what repeats followed by what could take the same characters: Python would try each
+# way to share them, which for some cells takes as long as their length squared.
 _NO_WORD = r"[-‐‒–—−_.…*#$€£%?!/()†‡:;,+=~\s]*"  # `--`, `***`, and `$ -` as spreadsheets write it
 _CENSORED = (
     r"(?:[<>≤≥]=?|(?:less|fewer|more|greater) than|at (?:least|most)|up to|under|over|below|above)\s*"
-    r"[$€£]?[0-9][0-9,.]*\s*%?(?:\s*[^\W\d_]+)?"
-    r"|[0-9][0-9,.]*\s*%?\s*(?:\+|(?:or|and) (?:less|fewer|more|over|under|above|below|older))"
+    r"[$€£]?[0-9][0-9,.]*(?:\s*%)?(?:\s*[^\W\d_]+)?"
+    r"|[0-9][0-9,.]*(?:\s*%)?\s*(?:\+|(?:or|and) (?:less|fewer|more|over|under|above|below|older))"
 )
 _MISSING = re.compile(f"^(?:{_NO_WORD}|{_CENSORED})$")
-STARTS_LIKELY = re.compile(r"[^\w]*[a-z]{0,4}[^\w]*[0-9]|[^\w]*[a-z]?[^\w]*$|<|>|less|more|under|over")
+_STARTS_LIKELY = re.compile(
+    r"[^\w]*(?:[a-z]{1,4}[^\w]*)?[0-9]|[^\w]*(?:[a-z][^\w]*)?$|<|>|less|more|under|over"
+)
 LETTER_MARK = re.compile(r"\(?[sxcdzpr]\)?")  # usual where a number is suppressed
 _MINUS = "[-‒–—−﹣－]"
 _SIGN = _MINUS.replace("-", "-+")
@@ -50,16 +57,17 @@ _ANY_UNIT = rf"(\s*(?:{_UNITS})|\s+(?!(?:{_NO_UNIT})(?!\w))[^\W\d_]+\.?)?"
 _DIGITS = re.compile(r"[.,]?[0-9][0-9.,'’\s]*(?:e[-+]?[0-9]+)?")
 _SPACES = " \t\n\r\u00a0\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 _AROUND = f"{_SYMBOLS}%‰()+{_MINUS[1:-1]}{ascii_letters}čČłŁµμ°²³{_SPACES}"
-PLAIN_DECIMAL = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[-+]?[0-9]+)?")
+PLAIN_DECIMAL = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[-+]?[0-9]+)?")
 _PADDED = re.compile("0[0-9]+")  # 007, and 00 too: who means the number nought writes 0
 _LISTED = re.compile(r"[0-9]+(?:(?:,\s|\s*[;&])\s*[0-9]+)+")  # 8, 9: numbers that are names
 
 # Made once, because building an expression costs more than running it on a small table.
 _CELL = pl.col("cell")
-STRIPPED = _CELL.str.strip_chars()
-_LOWERED = STRIPPED.str.to_lowercase()
-_SQUARED = _LOWERED.str.replace(r"(m|ft|mi)2\b", "${1}²").str.replace(r"(m|ft)3\b", "${1}³")
-SHAPE = _SQUARED.str.replace_all(r"[1-9]|\B0", "9")
+_STRIPPED = _CELL.str.strip_chars()
+SHORT = pl.when(_STRIPPED.str.len_bytes() <= LONGEST_CELL).then(_STRIPPED)  # null if it's text for its length
+_LOWERED = _CELL.str.to_lowercase()
+_SQUARED = SHORT.str.to_lowercase().str.replace(r"(m|ft|mi)2\b", "${1}²").str.replace(r"(m|ft)3\b", "${1}³")
+SHAPE = _SQUARED.str.replace_all(r"[1-9]|\B0", "9").drop_nulls()
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,18 +85,26 @@ class WrittenNumber:
         return bool(self.sign) or not self.digits.isdecimal()
 
 
+def starts_likely(cell: str) -> bool:
+    """Whether a cell, stripped and in lower case, may be a number or mean missing, told by how it begins."""
+    return len(cell) <= LONGEST_CELL and _STARTS_LIKELY.match(cell) is not None
+
+
 def is_missing(cell: str) -> bool:
     """Whether a cell, stripped and in lower case, means missing in any column."""
-    return cell in ABSENT or _MISSING.fullmatch(cell) is not None
+    return cell in ABSENT or (len(cell) <= LONGEST_CELL and _MISSING.fullmatch(cell) is not None)
 
 
 def missing_or_one_of(marks: tuple[str, ...]) -> pl.Expr:
-    """Whether a stripped cell means missing in any column, or is one of these marks."""
-    return _LOWERED.is_in([*ABSENT, *marks]) | _LOWERED.str.contains(_MISSING.pattern)
+    """Whether a cell of `SHORT` means missing in any column, or is one of these marks; no null does."""
+    missing = _LOWERED.is_in([*ABSENT, *marks]) | _LOWERED.str.contains(_MISSING.pattern)
+    return missing.fill_null(value=False)
 
 
 def number_of(shape: str, count: int, decimal: str) -> WrittenNumber | None:
     """Take a shape that so many cells have apart, by one convention; None if it's no number."""
+    if len(shape) > LONGEST_CELL:
+        return None
     found = re.match(_pattern(decimal, _ANY_UNIT, spaced=True), shape)  # compiled once, on first use
     digits = _DIGITS.search(shape)
     if not found or not digits:
@@ -105,7 +121,7 @@ def is_code(shape: str) -> bool:
 
 @lru_cache
 def dressed_value(decimal: str, units: tuple[str, ...], multiplies: bool, spaced: bool) -> pl.Expr:
-    """The number in a stripped cell that may be more than a plain decimal, null if there's none."""
+    """The number in a cell of `SHORT` that may be more than a plain decimal, null if there's none."""
     names = sorted(MAGNITUDES if multiplies else units, key=len, reverse=True)
     words = (
         "|".join(map(re.escape, names)).replace(r"\ ", r"\.?\s+").replace("²", "[2²]").replace("³", "[3³]")
@@ -139,7 +155,7 @@ def _pattern(decimal: str, unit: str, spaced: bool) -> str:
     lakhs = ["[1-9][0-9]?(?:,[0-9]{2})+,[0-9]{3}"] if decimal == "." else []
     whole = rf"(?:{'|'.join(['[0-9]+', *groups, *lakhs])}){fraction}"
     currency = rf"(?:{_SYMBOL}|(?:{_CODES})(?:\.? )?)"
-    signed = rf"(?:{currency}\s*{_SIGN}?|{_SIGN}?\s*{currency}?)\s*"
+    signed = rf"(?:{currency}\s*(?:{_SIGN}\s*)?|{_SIGN}\s*(?:{currency}\s*)?)?"
     small = rf"{_SIGN}?{_SYMBOL}?[{decimal}][0-9]+"  # no code before it: is Rs.500 more than half a rupee?
     after = rf"(?:e(?:[+]?[0-9]{{1,2}}|-[0-9]{{1,3}}))?{unit}(?:\s*(?:{_CURRENCY}|{_PERCENT}))?"
     negative = rf"{currency}?\s*\({currency}?\s*{whole}{after}\)\s*(?:%|{_CURRENCY})?"

@@ -12,15 +12,16 @@ from covary.numberforms import (
     MAGNITUDES,
     PLAIN_DECIMAL,
     SHAPE,
-    STARTS_LIKELY,
-    STRIPPED,
+    SHORT,
     WrittenNumber,
     dressed_value,
     is_code,
     is_missing,
     missing_or_one_of,
     number_of,
+    starts_likely,
 )
+from covary.tallies import EXAMPLES, LONGEST_EXAMPLE
 
 NUMBER_SHARE = 0.95
 SLIPS = 0.05  # of cells
@@ -67,14 +68,14 @@ class NumbersRead:
     values: pl.Series
     missing: int
     not_understood: int
-    examples: tuple[str, ...]  # of what was not understood: at most 3, the first as text
+    examples: tuple[str, ...]  # of what was not understood: at most 3, the first as text, the long ones cut
 
 
 def may_be_numbers(cells: Iterable[str]) -> bool:
     """Whether a few cells, stripped, leave it open that their column holds numbers."""
     lowered = [cell.lower() for cell in cells]
     # The whole grammar takes 30 times as long to find that a word is no number.
-    if 3 * sum(STARTS_LIKELY.match(cell) is not None for cell in lowered) < len(lowered):
+    if 3 * sum(map(starts_likely, lowered)) < len(lowered):
         return False
     telling = [cell for cell in lowered if not (is_missing(cell) or LETTER_MARK.fullmatch(cell))]
     numbers = sum(any(number_of(cell, 1, decimal) for decimal in ".,") for cell in telling)
@@ -108,13 +109,21 @@ def read_numbers(column: pl.Series, reading: NumberReading) -> NumbersRead:
     if values.null_count() == absent and values.is_finite().all():
         return NumbersRead(values.alias(name), absent, 0, ())
     odd = pl.DataFrame({"cell": column, "value": values}).select_seq(_ODD).to_series()
-    stripped = column.gather(odd).to_frame("cell").select_seq(STRIPPED)
-    found = stripped.select_seq(_value(reading)).select_seq(_FINITE).to_series()
+    short = column.gather(odd).to_frame("cell").select_seq(SHORT)
+    found = short.select_seq(_value(reading)).select_seq(_FINITE).to_series()
     values = values.scatter(odd, found)
-    left = stripped.filter(found.is_null())
-    unread = left.filter(~missing_or_one_of(reading.marks)).to_series()
-    examples = unread.unique().sort().head(3).to_list() if len(unread) else []
-    return NumbersRead(values.alias(name), absent + left.height - len(unread), len(unread), tuple(examples))
+    is_left = found.is_null()
+    is_unread = ~short.filter(is_left).select_seq(missing_or_one_of(reading.marks)).to_series()
+    unread = odd.filter(is_left).filter(is_unread)
+    missing = absent + len(is_unread) - len(unread)
+    return NumbersRead(values.alias(name), missing, len(unread), _examples(column.gather(unread)))
+
+
+def _examples(unread: pl.Series) -> tuple[str, ...]:
+    if not len(unread):
+        return ()
+    cut = unread.str.strip_chars().str.head(LONGEST_EXAMPLE)
+    return tuple(cut.unique().sort().head(EXAMPLES).to_list())
 
 
 def _decide(present: dict[str, int], cells: int) -> NumberReading | None:

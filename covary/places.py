@@ -9,6 +9,8 @@ from unicodedata import combining, normalize
 
 import polars as pl
 
+from covary.numberforms import LONGEST_CELL
+
 LOOKED_AT, LONGEST_NAME = 64, 60  # cells and their letters, before the library is read
 MOST_TEXTS = 500  # distinct: there are 250 countries, and half of a column must be such
 TEAM_SHARE = 0.9
@@ -91,6 +93,8 @@ class Gazetteer:
 
     def find(self, text: str) -> str | None:
         """The code of the place that a text writes, if any."""
+        if len(text) > LONGEST_CELL:
+            return None
         return self.codes.get(text) or self.names.get(_name(text)) or self.numbers.get(text)
 
 
@@ -151,7 +155,8 @@ def _kind_by_numbers(texts: set[str], said: str) -> str | None:
 
 def _kind_by_names(texts: set[str], said: str, share: float = NAME_SHARE) -> str | None:
     books = _gazetteers()
-    spoken = [_spoken(words) for words in map(_words, texts) if _vocabulary().issuperset(words)]
+    short = [text for text in texts if len(text) <= LONGEST_CELL]
+    spoken = [_spoken(words) for words in map(_words, short) if _vocabulary().issuperset(words)]
     found = {kind: [name for name in spoken if name in book.names] for kind, book in books.items()}
     says = {"country": bool(_COUNTRY.search(said)), "state": bool(_STATE.search(said))}
 

@@ -10,13 +10,13 @@ from urllib.parse import urlsplit
 from covary.errors import CovaryError
 
 SECONDS_TO_CONNECT = 5.0
-LONGEST_REASON = 300
+LONGEST_REASON, LONGEST_READ = 300, 50_000
 PORTS = {"spark": 7077, "sc": 15002}
 LOCAL = r"local(\[(\d+|\*)(,\d+)?\])?"
 MASTERS = re.compile(rf"{LOCAL}|local-cluster\[.+\]|(spark|k8s)://.+|yarn")
 REMOTES = re.compile(rf"{LOCAL}|sc://.+")
 MODULES = {"pyspark", "py4j", "grpc"}
-LOST_CONNECTION = re.compile(r'RPC that terminated with:.*?details = "(.*?)"$', re.DOTALL | re.MULTILINE)
+LOST_CONNECTION, DETAILS, END_OF_DETAILS = "RPC that terminated with:", 'details = "', re.compile(r'"$', re.M)
 # What workers lack, by what Spark says of it; the names are in the patterns' groups.
 WORKERS_LACK = (
     (
@@ -25,12 +25,12 @@ WORKERS_LACK = (
         "or name one that has it in PYSPARK_PYTHON",
     ),
     (
-        re.compile(r"PYTHON_VERSION_MISMATCH\D*([\d.]*\d)\D*([\d.]*\d)"),
+        re.compile(r"PYTHON_VERSION_MISMATCH\D*+(\d++(?:\.\d++)*+)\D*+(\d++(?:\.\d++)*+)"),
         "Spark's workers run Python {} and this is Python {}, which must be the same: "
         "name one of this version in PYSPARK_PYTHON, or run covary with theirs",
     ),
     (
-        re.compile(r'Cannot run program "(.+?)": .*No such file'),
+        re.compile(r'Cannot run program "([^"\n]++)": .*No such file'),
         "Spark's workers have no Python at {}: name theirs in PYSPARK_PYTHON",
     ),
 )
@@ -93,14 +93,20 @@ def _was_interrupted(problem: BaseException | None) -> bool:
 
 
 def _what_workers_lack(told: str) -> str | None:
-    found = ((pattern.search(told), sentence) for pattern, sentence in WORKERS_LACK)
+    found = ((pattern.search(told[:LONGEST_READ]), sentence) for pattern, sentence in WORKERS_LACK)
     return next((sentence.format(*match.groups()) for match, sentence in found if match), None)
 
 
+def _details_of_loss(told: str) -> str:
+    """What gRPC says of a connection that broke; "" if that's not what happened."""
+    details = told.partition(LOST_CONNECTION)[2].partition(DETAILS)[2]
+    end = END_OF_DETAILS.search(details)
+    return details[: end.start()] if end else ""
+
+
 def _reason(problem: Exception) -> str:
-    lost = LOST_CONNECTION.search(str(problem))
-    if lost:
-        return f"it does not answer any more ({lost.group(1).rpartition(': ')[2][:LONGEST_REASON]})"
+    if lost := _details_of_loss(str(problem)):
+        return f"it does not answer any more ({lost.rpartition(': ')[2][:LONGEST_REASON]})"
     java = getattr(problem, "java_exception", None)
     lines = str(java.toString() if java is not None else problem).strip().splitlines()
     reason = lines[0] if lines else type(problem).__name__

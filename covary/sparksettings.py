@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 LIGHT_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 THIS_MACHINE = re.compile(r"localhost|127\.\d+\.\d+\.\d+|\[::1\]")
-PYTHON_SETTING = re.compile(r"^\s*spark\.pyspark\.python[\s=]+(\S+)", re.MULTILINE)
+PYTHON_SETTING = re.compile(r"^[^\S\n]*spark\.pyspark\.python[\s=]+(\S+)", re.MULTILINE)
 
 
 def is_local_master(master: str) -> bool:

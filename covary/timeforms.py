@@ -15,7 +15,7 @@ ABSENT_TIMES = ABSENT | {
     "nat", "0000-00-00", "0000-00-00 00:00:00", "00/00/0000", "9999-12-31", "9999-12-31 00:00:00",
     "9999-12-31t00:00:00", "12/31/9999", "31/12/9999", "31.12.9999", "0001-01-01", "01/01/0001", "1/1/0001",
 }  # fmt: skip
-LONGEST_TIME = 60
+LONGEST_TIME = 60  # in characters
 _SECOND, _MINUTE = 1_000_000, 60_000_000  # in microseconds
 _FIRST_TIME, _PAST_TIMES = (np.datetime64(year, "us").astype(np.int64) for year in ("1000", "3000"))
 NO_TIME = np.iinfo(np.int64).min  # what NumPy holds as a missing time

@@ -8,11 +8,13 @@ import numpy as np
 import polars as pl
 import polars_hash  # noqa: F401  (registers the `nchash` namespace)
 
+from covary.numberforms import LONGEST_CELL
 from covary.periods import DAY, HOUR, Integers
 from covary.timeforms import (
     ABSENT_TIMES,
     DAY_FIRST,
     ISO,
+    LONGEST_TIME,
     MONTH_FIRST,
     NO_TIME,
     UNIT_OF_FORM,
@@ -71,7 +73,8 @@ def may_be_times(cells: Iterable[str], compact: bool = False) -> bool:
     pattern = any_form(compact)
     stripped = [cell.strip() for cell in islice(cells, INSPECTED_CELLS)]
     present = [cell for cell in stripped if cell.lower() not in ABSENT_TIMES]
-    return 2 * sum(pattern.fullmatch(cell) is not None for cell in present) > len(present)
+    fitting = sum(len(cell) <= LONGEST_TIME and pattern.fullmatch(cell) is not None for cell in present)
+    return 2 * fitting > len(present)
 
 
 def time_reading(cells: pl.Series, compact: bool = False) -> TimeReading | None:
@@ -125,6 +128,8 @@ def _fineness_of(instants: Integers | None) -> str:
 def _counts(cells: pl.Series) -> dict[str, int]:
     """How many rows hold each cell that is there; of many distinct cells, a random choice."""
     text = cells.drop_nulls().cast(pl.String).str.strip_chars().alias("cell")
+    if _longest(text) > LONGEST_CELL:
+        text = text.str.head(LONGEST_TIME + 1)  # enough to tell that it's no time
     distinct = text.value_counts(name="rows")
     if distinct.height > JUDGED_CELLS:
         # Of those that are not frequent some, by hash: the same for any order of rows and on every machine.
@@ -134,6 +139,11 @@ def _counts(cells: pl.Series) -> dict[str, int]:
         distinct = pl.concat([frequent, others.with_columns(pl.col("rows") * one_in)])
     pairs = zip(distinct["cell"].to_list(), distinct["rows"].to_list(), strict=True)
     return {cell: rows for cell, rows in pairs if cell.lower() not in ABSENT_TIMES}
+
+
+def _longest(text: pl.Series) -> int:
+    """The bytes of the longest cell; 0 if there's none."""
+    return int(text.str.len_bytes().max() or 0)  # type: ignore[arg-type]
 
 
 def _trial(form: str, cells: list[str], counts: dict[str, int]) -> _Trial:
@@ -193,6 +203,8 @@ def _series(name: str, instants: Integers) -> pl.Series:
 def _read(cells: pl.Series, formats: Sequence[str]) -> Integers:
     """The instant of each cell, by the first of the formats that understands it."""
     text = cells.str.strip_chars()
+    if _longest(text) > LONGEST_CELL:
+        text = text.set(text.str.len_bytes() > LONGEST_CELL, None)
     instants = np.full(len(text), NO_TIME)
     for form in formats:
         left = np.flatnonzero(instants == NO_TIME)
