@@ -1,4 +1,8 @@
-"""Tables, views and queries of a Spark session, by name: spark:db.table, spark:db, spark:SELECT ..."""
+"""Tables, views and queries of a Spark session, by name: spark:db.table, spark:db, spark:SELECT ...
+
+What is given is never run as it stands: Spark's SQL can also overwrite folders, drop tables, start programs.
+A name is handed over where only a name can stand, and a query where Spark's own parser admits only a query.
+"""
 
 import re
 from typing import TYPE_CHECKING, Any
@@ -7,11 +11,30 @@ from covary.errors import UnreadableTable
 from covary.tablesource import TableSource
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 PREFIX, FORMAT = "spark:", "spark"
 NAME_LENGTH = 60
-ERROR_CLASS = re.compile(r"^\[[A-Z_.]+\] ")
+ERROR_CLASS, ERROR_STATE = re.compile(r"^\[[A-Z_.]+\] "), re.compile(r"\.?\s+SQLSTATE: .*$")
+NAME = re.compile(r"(?:`(?:[^`]|``)+`|[^`.\s]+)(?:\.(?:`(?:[^`]|``)+`|[^`.\s]+))*")
+PLAIN_NAME = re.compile(r"\w+")
+# Beginning with SELECT it is no command, whatever is put into it; where it is put, only a query can stand.
+# EXPLAIN would not do to find out: it runs EXECUTE IMMEDIATE, and calls Java while it optimises.
+READING = "SELECT * FROM (WITH covary_source AS (\n{}\n\n) SELECT * FROM covary_source)"
+REPLACED = (
+    (re.compile(r"\$\{"), "Spark would put settings or secrets in place of its ${...}"),
+    (re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]"), "it holds control characters"),
+)
+# What a query can do besides reading. Sought in texts and comments too: better one refused than misread.
+MORE_THAN_READING = (
+    *REPLACED,
+    (re.compile(r"\b(?:JAVA_METHOD|(?:TRY_)?REFLECT)\b", re.ASCII), "it calls methods of Java"),
+    (re.compile(r"\bUSING\b(?!\s*\()", re.ASCII), "it may start a program (USING without parentheses)"),
+    (
+        re.compile(r"\bIDENTIFIER\b\s*(?:\(|/\*|--|[^\x00-\x7f])", re.ASCII),
+        "it makes up names as it runs (IDENTIFIER)",
+    ),
+)
 
 
 def is_of_spark(source: str) -> bool:
@@ -21,20 +44,51 @@ def is_of_spark(source: str) -> bool:
 
 def spark_tables(source: str, spark: "SparkSession") -> list[TableSource]:
     """The table, the tables of the database, or the query that a source names."""
-    named = source.removeprefix(PREFIX).strip()
-    if len(named.split()) > 1:
-        return [_source(" ".join(named.split())[:NAME_LENGTH], source)]
+    named = _named_by(source)
     try:
+        if not NAME.fullmatch(named):
+            spark_rows(source, spark)
+            return [_source(" ".join(named.split())[:NAME_LENGTH], source)]
         if spark.catalog.tableExists(named):
             return [_source(named, source)]
         if spark.catalog.databaseExists(named):
             tables = spark.catalog.listTables(named)
-            names = sorted(f"{named}.{table.name}" for table in tables if not table.isTemporary)
+            names = sorted(f"{named}.{_quoted(table.name)}" for table in tables if not table.isTemporary)
             return [_source(name, f"{PREFIX}{name}") for name in names]
+    except UnreadableTable:
+        raise
     except Exception as problem:  # a name that can't be one, a catalog out of reach
-        reason = f"Spark has no such table or database: {spark_reason(problem)}"
-        raise UnreadableTable(source, reason) from problem
+        what = "such table or database" if NAME.fullmatch(named) else "answer to this query"
+        raise UnreadableTable(source, f"Spark has no {what}: {spark_reason(problem)}") from problem
     raise UnreadableTable(source, "Spark has no such table or database")
+
+
+def spark_rows(source: str, spark: "SparkSession") -> "DataFrame":
+    """The rows of a table, a view or a query; what is none of these is refused before anything is run."""
+    named = _named_by(source)
+    if NAME.fullmatch(named):
+        return spark.table(named)
+    try:
+        return spark.sql(READING.format(named.rstrip("; \t\r\n")))
+    except Exception as problem:
+        if type(problem).__name__ != "ParseException":
+            raise
+        reason = f"Spark takes it for no query ({spark_reason(problem)}); name a table, or write one SELECT"
+        raise UnreadableTable(source, reason) from problem
+
+
+def _named_by(source: str) -> str:
+    """What a source says, if a name or a query may say it."""
+    named = source.removeprefix(PREFIX).strip()
+    # In capitals, as Spark's parser has it: that takes ſ for S.
+    for pattern, reason in REPLACED if NAME.fullmatch(named) else MORE_THAN_READING:
+        if pattern.search(named.upper()):
+            raise UnreadableTable(source, f"{reason}; covary only reads: name a table or a view")
+    return named
+
+
+def _quoted(name: str) -> str:
+    return name if PLAIN_NAME.fullmatch(name) else f"`{name.replace('`', '``')}`"
 
 
 def _source(name: str, path: str) -> TableSource:
@@ -44,4 +98,6 @@ def _source(name: str, path: str) -> TableSource:
 def spark_reason(problem: Any) -> str:
     """Say in one line what Spark says of a table."""
     lines = str(problem).strip().splitlines()
-    return ERROR_CLASS.sub("", lines[0])[:200] if lines else type(problem).__name__
+    if not lines:
+        return type(problem).__name__
+    return ERROR_STATE.sub("", ERROR_CLASS.sub("", lines[0]))[:200]

@@ -13,7 +13,7 @@ import pyarrow as pa
 from covary.columnar import from_arrow, gathered, plain_names
 from covary.csvsplit import BLOCK_BYTES
 from covary.errors import UnreadableTable
-from covary.sparksources import PREFIX
+from covary.sparksources import spark_rows
 from covary.tables import SAMPLE_ROWS, Layout
 from covary.tablesource import TableSource
 
@@ -24,15 +24,9 @@ PART = "covary_part"  # beside the rows, the number of the partition that they a
 ROWS_PER_BATCH = ("spark.sql.execution.arrow.maxRecordsPerBatch", "100000")
 
 
-def rows_of(source: TableSource, spark: "SparkSession") -> "DataFrame":
-    """The rows of a table, a view or a query."""
-    named = source.path.removeprefix(PREFIX).strip()
-    return spark.sql(named) if len(named.split()) > 1 else spark.table(named)
-
-
 def sample_of(source: TableSource, spark: "SparkSession") -> tuple[Layout, pl.DataFrame]:
     """Some rows, to decide the columns' roles, and the columns that can serve."""
-    some = rows_of(source, spark).limit(SAMPLE_ROWS).toArrow()
+    some = spark_rows(source.path, spark).limit(SAMPLE_ROWS).toArrow()
     layout = Layout(plain_names(some.schema))
     if not layout.columns:
         raise UnreadableTable(source.path, "it has no columns that can be a key or a number")
@@ -44,7 +38,7 @@ def sample_of(source: TableSource, spark: "SparkSession") -> tuple[Layout, pl.Da
 def numbered_rows(source: TableSource, columns: tuple[str, ...], spark: "SparkSession") -> "DataFrame":
     """Some columns of all rows, each with the number of its partition."""
     wanted = [f"`{column.replace('`', '``')}`" for column in columns]
-    return rows_of(source, spark).selectExpr(*wanted, f"spark_partition_id() AS {PART}")
+    return spark_rows(source.path, spark).selectExpr(*wanted, f"spark_partition_id() AS {PART}")
 
 
 def partition_frames(

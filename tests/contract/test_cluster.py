@@ -367,6 +367,23 @@ def test_workers_need_not_see_the_folder_of_the_index(bytes_of, built, expected,
     assert told["done"][1] == 0  # nobody but this process saw the folder, so nobody noted there what was done
 
 
+def test_only_queries_run_through_connect(machines, connect_server, tmp_path):
+    folder = machines.folder / "kept"
+    folder.mkdir()
+    (folder / "precious").write_text("mine")
+    query = "spark:SELECT id AS place, id * id AS y FROM range(100)"
+    command = f"spark:INSERT OVERWRITE DIRECTORY '{folder}' USING csv OPTIONS ('a' = 'b') SELECT 1"
+    dropped = "spark:EXECUTE IMMEDIATE 'DROP DATABASE default CASCADE'"
+    arguments = ["--into", tmp_path / "index", "--remote", connect_server[1], "--strict"]
+    build = machines.covary("queries", "index", query, command, dropped, *arguments)
+    assert build.wait(PATIENCE) == 2, machines.log("queries")
+    problems = dict(covary.open_index(tmp_path / "index").tables.select("path", "problem").iter_rows())
+    assert problems[query] is None
+    assert "may start a program" in problems[command]
+    assert "takes it for no query" in problems[dropped]
+    assert (folder / "precious").read_text() == "mine"
+
+
 def test_a_connect_server_that_dies_leaves_the_index_and_one_line(
     bytes_of, machines, connect_server, lake, many_tables, tmp_path, build_alone
 ):

@@ -9,6 +9,7 @@ import pytest
 import covary
 from covary.errors import UnreadableTable
 from covary.history import read_history
+from covary.sparksources import spark_rows, spark_tables
 
 
 @pytest.fixture
@@ -85,6 +86,92 @@ def test_a_view_without_rows_or_without_numbers_is_no_trouble(spark, catalog, tm
     problems = dict(index.tables.select("name", "problem").iter_rows())
     assert problems["places.empty"] is None
     assert problems["places.words"] is None
+
+
+TABLES = {"middle", "positive", "broken"}
+NO_QUERIES = (
+    "INSERT OVERWRITE DIRECTORY '{folder}' USING csv SELECT 1",
+    "CREATE TABLE places.made AS SELECT 1 AS z",
+    "DROP TABLE places.middle",
+    "TRUNCATE TABLE places.middle",
+    "DELETE FROM places.middle",
+    "SET spark.covary.pwned=1",
+    "ADD JAR '{folder}/precious.csv'",
+    "CACHE TABLE places.middle",
+    "CALL system.rollback()",
+    "SHOW TABLES",
+    "EXPLAIN SELECT 1",
+    "EXECUTE IMMEDIATE 'DROP TABLE places.middle'",
+    "WITH x AS (SELECT 'a', 1D) INSERT INTO places.middle SELECT * FROM x",
+    "FROM places.middle INSERT INTO places.middle SELECT place, y",
+    "SELECT 1; DROP TABLE places.middle",
+    "SELECT 1) x; DROP TABLE places.middle --",
+    "SELECT 1) INSERT INTO places.middle SELECT 'a', 1D --\\",
+    "SELECT 1) SELECT * FROM covary_source) INSERT INTO places.middle SELECT 'a', 1D --\\",
+    "BEGIN DROP TABLE places.middle; END",
+    "/* SELECT */ DROP TABLE places.middle",
+    "SELECT place FROM places.middle )",
+    "",
+)
+
+
+def test_what_is_no_query_is_refused_and_not_run(spark, catalog, tmp_path):
+    (tmp_path / "precious.csv").write_text("a,b\n1,2\n")
+    for text in NO_QUERIES:
+        with pytest.raises(UnreadableTable, match=r"takes it for no query|may start a program"):
+            spark_tables(f"spark:{text.format(folder=tmp_path)}", spark)
+        assert (tmp_path / "precious.csv").exists(), text
+        assert {table.name for table in spark.catalog.listTables(catalog)} == TABLES, text
+        assert spark.table("places.middle").count() == 300, text
+    assert spark.conf.get("spark.covary.pwned", None) is None
+    with pytest.raises(UnreadableTable, match="takes it for no query"):
+        covary.build_index(f"spark:{NO_QUERIES[1]}", tmp_path / "index", spark)
+
+
+CALLS = "('java.lang.System', 'setProperty', 'covary.pwned', '1')"
+MORE_THAN_READING = (
+    f"SELECT java_method{CALLS} AS z FROM VALUES (1)",
+    f"SELECT Reflect /* so */ {CALLS} AS z",
+    f"SELECT try_reflect{CALLS} AS z",
+    f"SELECT `reflect`{CALLS} AS z",
+    f"SELECT identifier('java_' || 'method'){CALLS} AS z",
+    f"SELECT ref${{spark.sql.optimizer.excludedRules}}lect{CALLS} AS z",
+    "SELECT '${env:HOME}' AS z",
+    "SELECT TRANSFORM(place) USING 'touch {file}' AS (z) FROM places.middle",
+    "SELECT TRANSFORM(place) uſıng 'touch {file}' AS (z) FROM places.middle",
+    "FROM places.middle MAP place USING -- so\n'touch {file}' AS z",
+)
+
+
+def test_a_query_that_could_do_more_than_read_is_refused_and_not_run(spark, catalog, tmp_path):
+    file = tmp_path / "touched"
+    for text in MORE_THAN_READING:
+        with pytest.raises(UnreadableTable, match="covary only reads"):
+            spark_tables(f"spark:{text.replace('{file}', str(file))}", spark)
+    assert not file.exists()
+    asked = "SELECT java_method('java.lang.System', 'getProperty', 'covary.pwned') AS z"
+    assert spark.sql(asked).collect()[0].z == "null"
+
+
+def test_every_form_of_a_query_is_read(spark, lake, catalog):
+    for text in (
+        "WITH covary_source AS (SELECT place, y FROM places.middle) SELECT * FROM covary_source",
+        "FROM places.middle SELECT place, y -- as they are \\",
+        "TABLE places.middle;",
+        "(SELECT place, y FROM places.middle ORDER BY y)",
+        "SELECT place, y FROM places.middle JOIN places.middle AS other USING (place, y)",
+        "/* all */ FROM places.middle |> WHERE y IS NOT NULL",
+    ):
+        [table] = spark_tables(f"spark:{text}", spark)
+        assert spark_rows(table.path, spark).select("place", "y").count() == 300, text
+
+
+def test_a_name_is_only_ever_a_name(spark, catalog, tmp_path):
+    for name in ("places.middle;DROP", "csv.`/etc/passwd`", "`places`.`middle`; --", "${env:HOME}"):
+        with pytest.raises(UnreadableTable):
+            spark_tables(f"spark:{name}", spark)
+    [table] = spark_tables("spark:`places`.`middle`", spark)
+    assert spark_rows(table.path, spark).count() == 300
 
 
 STOPPED = """
