@@ -2,6 +2,7 @@
 
 import os
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -39,10 +40,11 @@ from covary.postgresql import one_state
 from covary.query import Index
 from covary.segment import build_segment
 from covary.segmentfiles import Segment, open_segment, write_files
-from covary.sources import find_tables, with_checksums
+from covary.sources import find_tables, source_name, with_checksums
 from covary.sparksession import session
 from covary.sparksources import FORMAT
 from covary.store import Manifest, read_manifest
+from covary.trust import admit_sources
 from covary.watching import OnProgress, watching
 
 if TYPE_CHECKING:
@@ -59,6 +61,7 @@ class Refresh(NamedTuple):
     keep_missing: bool = False
     checksum: bool = False
     repair: bool = False
+    trust_sources: bool = False
 
 
 class Where(NamedTuple):
@@ -71,10 +74,19 @@ class Where(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """An index as a build left it, and what was done to it."""
+    """An index as a build left it, and what was done to it.
+
+    Attributes:
+        index: as it is now.
+        change: what was done.
+        confirmed: its sources that were never given on this machine, and were confirmed now.
+        forgotten: a sentence, if the sources given or confirmed now could not be remembered.
+    """
 
     index: Index
     change: Change
+    confirmed: tuple[str, ...]
+    forgotten: str | None
 
 
 def build_index(
@@ -92,6 +104,7 @@ def build_index(
     keep_missing: bool = False,
     checksum: bool = False,
     repair: bool = False,
+    trust_sources: bool = False,
     master: str | None = None,
     remote: str | None = None,
     on_progress: OnProgress | None = None,
@@ -117,14 +130,19 @@ def build_index(
         keep_missing: keep tables that are gone from their source.
         checksum: tell by their content whether files changed, not by size and time.
         repair: check every file of the index first, and read tables again that were damaged.
+        trust_sources: read, from now on, sources too that the index names and you never gave it on this
+            machine; without it they are refused, as an index may come from anybody.
         master: the Spark master to start a session on, "local[*]" by default.
         remote: the Spark Connect server to run on.
         on_progress: called several times a second while tables are being read.
     """
     named = [sources] if isinstance(sources, str | os.PathLike) else list(sources or ())
     asked = AskedSettings(size, aggregates, keys, values, hash, key_text)
-    refresh = Refresh(fresh, keep_missing, checksum, repair)
-    return update_index(named, into, asked, refresh, Where(spark, master, remote), on_progress).index
+    refresh = Refresh(fresh, keep_missing, checksum, repair, trust_sources)
+    update = update_index(named, into, asked, refresh, Where(spark, master, remote), on_progress)
+    if update.forgotten:
+        warnings.warn(update.forgotten.replace("--trust-sources", "trust_sources=True"), stacklevel=2)
+    return update.index
 
 
 def update_index(
@@ -142,8 +160,10 @@ def update_index(
         running = cache(lambda: sessions.enter_context(session(*where)))
         current = None if refresh.fresh or draft.before is None else read_manifest(folder)
         settings = asked.of(current, folder) if current else asked.of_a_new_index()
-        held = held_by(folder, settings, repair=refresh.repair)
         places = sources_of(named, settings, folder)
+        given = {source_name(os.fspath(source)) for source in named}
+        admitted = admit_sources(places, given, folder, confirmed=refresh.trust_sources)
+        held = held_by(folder, settings, repair=refresh.repair)
         away = removed_by_hand(named, settings)
         changes = _look(folder, places, away, settings, held, refresh, running)
         tasks = Settings(settings.config, settings.keys, settings.values, str(draft.folder))
@@ -162,7 +182,7 @@ def update_index(
         change = _change(changes, new, manifest, started)
         if manifest.to_json() != draft.before or len(held.segments) < len(settings.segments):
             commit(draft, manifest, change)
-    return Update(Index.open(folder), change)
+    return Update(Index.open(folder), change, *admitted)
 
 
 def _look(

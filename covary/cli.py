@@ -16,7 +16,7 @@ import typer
 
 from covary import comparing, options, upkeep
 from covary.errors import CovaryError
-from covary.exits import Commands
+from covary.exits import Commands, complain
 from covary.plainhelp import Command
 
 if TYPE_CHECKING:
@@ -93,6 +93,7 @@ def index(
     keep_missing: options.KeepMissing = False,
     checksum: options.Checksum = False,
     repair: options.Repair = False,
+    trust_sources: options.TrustSources = False,
     size: options.IndexSize = None,
     aggregate: options.Aggregates = None,
     key: options.Keys = None,
@@ -124,7 +125,7 @@ def index(
         master,
         remote,
         settings=(size, aggregate, key, value, hash, keys),
-        refresh=(fresh, keep_missing, checksum, repair),
+        refresh=(fresh, keep_missing, checksum, repair, trust_sources),
     )
     from covary.facts import build_view, skipped_words
     from covary.terminal import print_json, show
@@ -164,12 +165,17 @@ def _build(
         from covary.build import Refresh, Where, update_index
         from covary.buildsettings import AskedSettings
         from covary.facts import describe
+        from covary.trust import quoted
 
         check_address(master, remote)
         with giving_up_on(master, show) as watch, naming_spark(master or remote or "local[*]"):
             where = Where(None, master, remote)
             update = update_index(sources, into, AskedSettings(*settings), Refresh(*refresh), where, watch)
         facts = describe(into)
+    if update.confirmed:
+        complain(f"from now on {into} may read: {', '.join(map(quoted, update.confirmed))}")
+    if update.forgotten:
+        complain(update.forgotten)
     return facts, update.change, (time.perf_counter() - started) * 1e3
 
 

@@ -15,6 +15,7 @@ CovaryError                 exit code 2
 │   ├── DamagedIndex        a file is missing, truncated or altered
 │   ├── CannotWrite         no permission, disk full
 │   └── IndexBusy           another process is writing it
+├── UntrustedSources        an index names sources that its user never gave it
 └── MissingPart             an extra, or Java, is not installed
 """
 
@@ -123,6 +124,10 @@ class CannotWrite(StoreError):
 
 class IndexBusy(StoreError):
     """An index that another process is writing, or has changed in the meantime."""
+
+
+class UntrustedSources(CovaryError):
+    """Sources that an index brought along, and that its user neither gave it here nor confirmed."""
 
 
 class MissingPart(CovaryError):

@@ -57,8 +57,8 @@ def is_url(source: str) -> bool:
 
 def file_system(url: str) -> tuple[Any, str]:
     """Return the file system that a URL is of, and the path in it."""
-    scheme = urlsplit(url).scheme
     try:
+        scheme = urlsplit(url).scheme
         return fsspec.core.url_to_fs(url)  # type: ignore[no-any-return]
     except ImportError as problem:
         package = PACKAGES.get(scheme)

@@ -84,6 +84,13 @@ Checksum = Annotated[
 Repair = Annotated[
     bool, flag("--repair", "Check every file of the index first, and read tables again that were damaged.")
 ]
+TrustSources = Annotated[
+    bool,
+    flag(
+        "--trust-sources",
+        "Read sources too that INDEX names and you never gave it on this machine; it remembers that.",
+    ),
+]
 IndexSize = Annotated[
     int | None,
     typer.Option(

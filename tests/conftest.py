@@ -34,6 +34,13 @@ settings.register_profile(
 settings.load_profile("covary")
 
 
+def pytest_configure(config):
+    """Keep what is noted here, and in processes started here, apart from the user's own notes."""
+    folder = tempfile.TemporaryDirectory(prefix="covary-state-")
+    os.environ["XDG_STATE_HOME"] = folder.name
+    config.add_cleanup(folder.cleanup)
+
+
 @pytest.fixture(scope="session")
 def spark():
     """One Spark session for the whole run, started by the first test that asks for it."""

@@ -30,7 +30,7 @@ build.session = lambda *_: nullcontext()
 build.compile_ahead = lambda: None
 ACTIONS = {
     "first": lambda index, tables: covary.build_index(tables, index, size=32),
-    "update": lambda index, tables: covary.build_index(None, index),
+    "update": lambda index, tables: covary.build_index(None, index, trust_sources=True),
     "compact": lambda index, tables: compact_index(index),
     "remove": lambda index, tables: remove_tables(index, ["t1", "t2"]),
 }

@@ -456,7 +456,7 @@ def test_a_damaged_index_names_the_file_and_is_repaired(copied, lake, name, dama
     assert checked.exit_code == 2
     assert name in checked.stdout
     assert f"covary index --into {copied} --repair" in checked.stderr
-    assert run("index", "--into", copied, "--repair").exit_code == 0
+    assert run("index", "--into", copied, "--repair", "--trust-sources").exit_code == 0
     assert "Every file is as it was written." in run("check", copied).stdout
     assert strict_json(run(*asking, "--json").stdout)["hits"] == strict_json(before)["hits"]
 

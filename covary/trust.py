@@ -1,0 +1,126 @@
+"""Which sources a user gave an index on this machine: only these are read again without being asked.
+
+An index may come from somebody else, and its sources with it: they could name this user's secret files, or
+servers that only this machine can reach. So what was given is noted apart from the index, in the user's state
+folder, by digests.
+"""
+
+import errno
+import json
+import os
+import stat
+import tempfile
+from collections.abc import Collection, Iterable
+from hashlib import sha256
+from pathlib import Path
+from typing import NamedTuple
+
+from covary.errors import UntrustedSources
+
+RECORDS = "given-sources"
+LARGEST_RECORD = 64 << 20
+MOST_SHOWN, LONGEST_SHOWN = 5, 200
+
+
+class Admitted(NamedTuple):
+    """What came of letting sources in.
+
+    Attributes:
+        confirmed: those that were never given here, and were confirmed now.
+        forgotten: a sentence, if those given or confirmed now could not be noted.
+    """
+
+    confirmed: tuple[str, ...]
+    forgotten: str | None
+
+
+def admit_sources(
+    sources: Iterable[str], given: Collection[str], index: Path, *, confirmed: bool
+) -> Admitted:
+    """Note the sources given or confirmed now, refusing those that an index brings along.
+
+    Args:
+        sources: all of the index, as it remembers them.
+        given: those of them that the user names now.
+        index: its folder.
+        confirmed: whether the user answers for all of them.
+    """
+    wanted = {_digest(source): source for source in sources}
+    known = _noted(index)
+    foreign = tuple(wanted[each] for each in wanted if each not in known and wanted[each] not in given)
+    if foreign and not confirmed:
+        raise UntrustedSources(_refusal(foreign, index))
+    forgotten = None
+    if not known.issuperset(wanted):
+        try:
+            _note(known.union(wanted), index)
+        except OSError as problem:
+            reason = problem.strerror or str(problem)
+            forgotten = (
+                f"can't remember here what {index} is made from ({reason}); to update it without naming its "
+                f"sources, add --trust-sources"
+            )
+    return Admitted(foreign, forgotten)
+
+
+def _refusal(foreign: tuple[str, ...], index: Path) -> str:
+    shown = ", ".join(map(quoted, foreign[:MOST_SHOWN]))
+    more = f" and {len(foreign) - MOST_SHOWN} more" if len(foreign) > MOST_SHOWN else ""
+    return (
+        f"{index} would read what you never gave it on this machine: {shown}{more}; if it is yours, "
+        f"and was moved here or made by an earlier covary, add --trust-sources once; "
+        f"if not, read them all first (covary info {index} --json), or name them yourself"
+    )
+
+
+def quoted(source: str) -> str:
+    """Write the name of a source so that a terminal takes no orders from it."""
+    return repr(source if len(source) <= LONGEST_SHOWN else f"{source[:LONGEST_SHOWN]}…")
+
+
+def _digest(source: str) -> str:
+    return sha256(source.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _noted(index: Path) -> frozenset[str]:
+    """Read what was noted of an index; nothing, if another may have written it or it is damaged."""
+    try:
+        handle = os.open(_record_of(index), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with open(handle, encoding="utf-8") as file:
+            facts = os.fstat(handle)
+            ours = stat.S_ISREG(facts.st_mode) and facts.st_uid == os.geteuid()
+            if not ours or facts.st_mode & 0o022 or facts.st_size > LARGEST_RECORD:
+                return frozenset()
+            noted = json.load(file)
+        return frozenset(noted["sources"]) if noted["index"] == _name_of(index) else frozenset()
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return frozenset()
+
+
+def _note(digests: Collection[str], index: Path) -> None:
+    record = _record_of(index)
+    for folder in (record.parent.parent, record.parent):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    handle, written = tempfile.mkstemp(dir=record.parent, prefix=".new-")
+    try:
+        with open(handle, "w", encoding="utf-8") as file:
+            json.dump({"index": _name_of(index), "sources": sorted(digests)}, file)
+            file.flush()
+            os.fsync(handle)
+        os.replace(written, record)
+    except BaseException:
+        os.unlink(written)
+        raise
+
+
+def _record_of(index: Path) -> Path:
+    folder = os.environ.get("XDG_STATE_HOME") or ""
+    if not os.path.isabs(folder):
+        folder = os.path.expanduser("~/.local/state")
+    if not os.path.isabs(folder):
+        raise FileNotFoundError(errno.ENOENT, "there is no home folder")
+    return Path(folder, "covary", RECORDS, f"{_digest(_name_of(index))}.json")
+
+
+def _name_of(index: Path) -> str:
+    return os.path.realpath(index).encode("utf-8", "backslashreplace").decode("utf-8")

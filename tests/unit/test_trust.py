@@ -1,0 +1,236 @@
+"""An index is read again from what its user gave it on this machine, and from nothing else unasked."""
+
+import json
+import os
+import shutil
+import stat
+from dataclasses import replace
+
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+import covary
+from covary.cli import app
+from covary.errors import UntrustedSources
+from covary.maintenance import compact_index, remove_tables
+from covary.store import read_manifest
+
+pytestmark = pytest.mark.usefixtures("without_spark")
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path, monkeypatch):
+    """The state folder of a user who has given nothing yet."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return tmp_path / "state"
+
+
+@pytest.fixture
+def tables(tmp_path):
+    write(tmp_path / "tables" / "mine.csv")
+    return tmp_path / "tables"
+
+
+@pytest.fixture
+def index(tables, tmp_path):
+    covary.build_index(tables, tmp_path / "index", size=32)
+    return tmp_path / "index"
+
+
+def write(path, rows=20):
+    path.parent.mkdir(exist_ok=True)
+    pl.DataFrame({"place": [f"p{n}" for n in range(rows)], "y": [n * n / 7 for n in range(rows)]}).write_csv(
+        path
+    )
+    return path
+
+
+def plant(index, *sources):
+    """Do what an attacker can: name sources in an index, under a checksum that is right."""
+    manifest = read_manifest(index)
+    sources = tuple(sorted({*manifest.sources, *map(str, sources)}))
+    (index / "manifest.json").write_text(replace(manifest, sources=sources).to_json())
+
+
+def records(state):
+    return [path for path in state.rglob("*") if path.is_file()]
+
+
+def test_what_was_given_is_read_again_without_a_word(index, tables):
+    write(tables / "new.csv")
+    assert set(covary.build_index(None, index).tables["name"]) == {"mine", "new"}
+    assert covary.build_index(None, index, repair=True).tables.height == 2
+
+
+def test_a_planted_source_is_refused_and_named(index, tmp_path, bytes_of):
+    secret = write(tmp_path / "secret" / "keys.csv")
+    plant(index, secret, "http://169.254.169.254/latest", "spark:SELECT 1 AS a")
+    before = bytes_of(index)
+    for refresh in ({}, {"repair": True}, {"checksum": True}):
+        with pytest.raises(UntrustedSources) as caught:
+            covary.build_index(None, index, **refresh)
+        for named in (str(secret), "http://169.254.169.254/latest", "spark:SELECT 1 AS a"):
+            assert named in str(caught.value)
+        assert str(tmp_path / "tables") not in str(caught.value)
+    with pytest.raises(UntrustedSources):  # nor is it read beside a source that is given
+        covary.build_index(write(tmp_path / "more" / "m.csv"), index)
+    assert bytes_of(index) == before
+
+
+def test_a_planted_source_is_confirmed_once(index, tmp_path):
+    plant(index, write(tmp_path / "theirs.csv"))
+    assert set(covary.build_index(None, index, trust_sources=True).tables["name"]) == {"mine", "theirs"}
+    assert len(covary.build_index(None, index).tables) == 2
+
+
+def test_naming_a_planted_source_is_giving_it(index, tmp_path):
+    theirs = write(tmp_path / "theirs.csv")
+    plant(index, theirs)
+    covary.build_index(theirs, index)
+    assert len(covary.build_index(None, index).tables) == 2
+
+
+def test_starting_over_needs_no_trust(index, tables, tmp_path):
+    plant(index, tmp_path / "nowhere")
+    assert covary.build_index(tables, index, fresh=True).tables.height == 1
+    covary.build_index(None, index)
+
+
+def test_an_index_that_was_moved_is_trusted_once_more_and_the_old_place_is_not_lost(index, tmp_path):
+    moved = shutil.copytree(index, tmp_path / "moved")
+    with pytest.raises(UntrustedSources, match="if it is yours, and was moved here"):
+        covary.build_index(None, moved)
+    covary.build_index(None, moved, trust_sources=True)
+    covary.build_index(None, moved)
+    covary.build_index(None, index)
+
+
+def test_an_index_is_known_by_its_real_place(index, tmp_path):
+    (tmp_path / "link").symlink_to(index.parent)
+    covary.build_index(None, tmp_path / "link" / "index")
+
+
+def test_what_reads_no_source_needs_no_trust(index, tmp_path):
+    plant(index, tmp_path / "nowhere")
+    compact_index(index)
+    remove_tables(index, str(tmp_path / "nowhere"))
+    covary.build_index(None, index)
+
+
+def test_notes_are_the_users_alone_and_tell_no_source(index, tables, state):
+    [record] = records(state)
+    assert stat.S_IMODE(record.stat().st_mode) == 0o600
+    assert all(stat.S_IMODE(folder.stat().st_mode) == 0o700 for folder in record.parents[:2])
+    assert str(tables) not in record.read_text()
+
+
+def test_no_note_is_written_twice(index, state):
+    [record] = records(state)
+    before = record.stat()
+    covary.build_index(None, index)
+    assert os.path.samestat(record.stat(), before)
+    assert records(state) == [record]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda record: record.unlink(),
+        lambda record: record.write_text(record.read_text()[:-10]),
+        lambda record: record.write_text("[" * 100_000),
+        lambda record: record.write_text('{"index": 1}'),
+        lambda record: record.write_text('{"index": "/elsewhere", "sources": []}'),
+        lambda record: record.write_bytes(b"\xff\xfe"),
+        lambda record: record.chmod(0o666),
+        lambda record: (record.rename(record.with_name("else")), record.symlink_to(record.with_name("else"))),
+        lambda record: (record.unlink(), os.mkfifo(record)),
+        lambda record: (record.unlink(), record.mkdir(), (record / "x").mkdir()),
+        pytest.param(
+            lambda record: os.chown(record, 12345, -1),
+            marks=pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away"),
+        ),
+    ],
+)
+def test_notes_that_are_damaged_or_of_others_count_for_nothing(index, state, tables, damage):
+    [record] = records(state)
+    damage(record)
+    with pytest.raises(UntrustedSources):
+        covary.build_index(None, index)
+    if not record.is_dir():
+        covary.build_index(tables, index)  # and are replaced
+        covary.build_index(None, index)
+
+
+def test_notes_of_one_index_do_not_serve_for_another(index, tmp_path, state):
+    [record] = records(state)
+    other = shutil.copytree(index, tmp_path / "other")
+    with pytest.raises(UntrustedSources):
+        covary.build_index(None, other)
+    covary.build_index(None, other, trust_sources=True)
+    [another] = {*records(state)} - {record}
+    shutil.copy2(record, another)
+    with pytest.raises(UntrustedSources):
+        covary.build_index(None, other)
+
+
+def test_without_a_place_for_notes_it_is_said_once(tables, tmp_path, state, monkeypatch):
+    state.write_text("a file where a folder should be")
+    with pytest.warns(UserWarning, match="can't remember here .* add trust_sources=True"):
+        covary.build_index(tables, tmp_path / "index", size=32)
+    with pytest.raises(UntrustedSources):
+        covary.build_index(None, tmp_path / "index")
+    with pytest.warns(UserWarning, match="can't remember here"):
+        assert covary.build_index(None, tmp_path / "index", trust_sources=True).tables.height == 1
+
+
+def test_without_a_home_nothing_is_written_beside_the_work(tables, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", "relative")
+    monkeypatch.setattr("os.path.expanduser", lambda path: path)  # as for a user that the system doesn't know
+    monkeypatch.chdir(tables)
+    with pytest.warns(UserWarning, match="there is no home folder"):
+        covary.build_index(".", tmp_path / "index", size=32)
+    assert os.listdir(tables) == ["mine.csv"]
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def test_the_command_line_refuses_confirms_and_remembers(index, tmp_path):
+    plant(index, write(tmp_path / "theirs.csv"), "http://\x1b[31mred")
+    refused = run("index", "--into", index)
+    assert refused.exit_code == 2
+    assert len(refused.stderr.splitlines()) == 1
+    assert "\x1b" not in refused.stderr
+    assert "--trust-sources" in refused.stderr
+    confirmed = run("index", "--into", index, "--trust-sources")
+    assert confirmed.exit_code == 0, confirmed.stderr
+    assert "theirs.csv" in confirmed.stderr
+    assert "\x1b" not in confirmed.stderr + confirmed.stdout
+    again = run("index", "--into", index, "--json")
+    assert again.exit_code == 0
+    assert "from now on" not in again.stderr
+    assert {each["path"] for each in json.loads(again.stdout)["skipped"]} == {"http://\x1b[31mred"}
+
+
+def test_a_hundred_planted_sources_make_one_short_line(index, tmp_path):
+    plant(index, *(tmp_path / f"{'x' * 500}{number}" for number in range(100)))
+    with pytest.raises(UntrustedSources, match="and 95 more") as caught:
+        covary.build_index(None, index)
+    assert len(str(caught.value)) < 2500
+
+
+def test_hostile_keys_values_and_exclusions_are_only_ever_names(index, tables, tmp_path):
+    texts = ("\x1b[31m", "spark:DROP TABLE t", "/etc/passwd", "x/" * 5000, "$(touch pwned)", "a,b,\udc80")
+    manifest = replace(read_manifest(index), keys=texts, values=texts, excluded=texts)
+    (index / "manifest.json").write_text(manifest.to_json())
+    write(tables / "new.csv")
+    update = run("index", "--into", index)
+    assert update.exit_code in {0, 2}
+    told = run("info", index)
+    assert told.exit_code == 0
+    for said in (update, told):
+        assert "\x1b" not in said.stdout + said.stderr
+        assert said.exception is None or isinstance(said.exception, SystemExit), said.exception
+    covary.build_index(write(tmp_path / "more" / "m.csv").parent / "**", index)
