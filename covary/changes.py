@@ -7,7 +7,7 @@ from covary.localfiles import matches
 from covary.records import TableRecord
 from covary.segmentfiles import Segment
 from covary.sources import KnownNames, Listing
-from covary.tablesource import Identity, SkippedSource, TableSource, shown
+from covary.tablesource import Identity, SkippedSource, TableSource, writable
 
 HELD_TABLES = "it held tables before and holds none now"
 KNOWN = ("name", "path", "member", "version", "checksum", "problem", "source")
@@ -159,7 +159,7 @@ def compare(
             still_bad += old.problem is not None
         elif table is not None:
             if old.problem is None:
-                replaced.append(shown(table.name))
+                replaced.append(writable(table.name))
             dead.setdefault(old.segment, []).append(old.place)
         elif old.problem and (old.path, old.problem) in left_out:
             del left_out[old.path, old.problem]
@@ -188,7 +188,7 @@ def compare(
 
 def _is_unchanged(old: KnownTable, table: TableSource) -> bool:
     # A name changes when another table comes that would have had it.
-    if (old.name, old.source) != (shown(table.name), table.source):
+    if (old.name, old.source) != (writable(table.name), table.source):
         return False
     if old.problem and not old.version:  # it may be readable now, as it is
         return False

@@ -9,6 +9,7 @@ from covary.changes import KnownTable
 from covary.errors import CovaryError, NoTables
 from covary.filesystems import is_url
 from covary.localfiles import AN_INDEX, matches
+from covary.masking import Secrets
 from covary.sources import Listing, source_name
 from covary.store import Manifest
 from covary.tablesource import table_place
@@ -18,7 +19,11 @@ Source = str | os.PathLike[str]
 
 def sources_of(named: Sequence[Source], settings: Manifest, folder: Path) -> dict[str, str]:
     """Return every source of an index by the name it is remembered by, as it was given now or before."""
-    given = {source_name(os.fspath(source)): os.fspath(source) for source in named}
+    given: dict[str, str] = {}
+    for source in [os.fspath(each) for each in named]:
+        name = source_name(source)
+        if Secrets.of(given.setdefault(name, source)) != Secrets.of(source):
+            raise CovaryError(f"{name} is named twice, each time with another user or password; name it once")
     if not (given or settings.sources):
         raise CovaryError(f"name what to index: covary index SOURCE... --into {folder}")
     return dict(sorted(({source: source for source in settings.sources} | given).items()))

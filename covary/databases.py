@@ -10,9 +10,10 @@ import fsspec
 from covary.errors import NothingThere, UnreadableTable
 from covary.filesystems import is_url
 from covary.localfiles import absolute_path
+from covary.masking import FILES, Secrets
 from covary.postgresql import postgresql_tables
 from covary.sqlalchemytables import is_dialect, sql_tables
-from covary.tablesource import TableSource, shown
+from covary.tablesource import TableSource
 
 SERVERS = {"postgresql": postgresql_tables, "postgres": postgresql_tables}
 # Known without asking SQLAlchemy, so that a missing package is told and not taken for an unknown URL.
@@ -41,10 +42,10 @@ def split_table(source: str) -> tuple[str, str | None]:
     """A database, and the table in it that a person named after a #, if any."""
     if is_database(source):
         place, _, table = source.partition("#")
-        if not _is_well_formed(place) or ("@" in table and "@" not in place):
+        if not _is_well_formed(place) or ("@" in table and not _is_file(place)):
             # Said before a driver says it, and quotes a password.
             marks = "% / ? # @ : in a name or password as %25 %2F %3F %23 %40 %3A"
-            raise UnreadableTable(shown(source), f"its URL is broken; write {marks}")
+            raise UnreadableTable(source, f"its URL is broken; write {marks}")
         return place, unquote(table) or None
     if is_url(source) or os.path.lexists(absolute_path(source)):
         return source, None
@@ -60,7 +61,7 @@ def server_tables(url: str) -> Sequence[TableSource]:
     try:
         return SERVERS.get(scheme, sql_tables)(url)
     except OSError as problem:
-        raise UnreadableTable(shown(url), str(problem)) from None
+        raise UnreadableTable(url, Secrets.of(url).hide(str(problem))) from None
 
 
 def the_table(tables: Sequence[TableSource], wanted: str, place: str) -> TableSource:
@@ -69,7 +70,7 @@ def the_table(tables: Sequence[TableSource], wanted: str, place: str) -> TableSo
     found = names.get(_plain(wanted)) or names.get(f"public.{_plain(wanted)}")
     if found is None:
         there = f"there are: {some_of(tables)}" if tables else "it holds none"
-        raise NothingThere(shown(place), f"there is no table {wanted!r} in it; {there}")
+        raise NothingThere(place, f"there is no table {wanted!r} in it; {there}")
     return found
 
 
@@ -83,10 +84,20 @@ def _plain(name: str) -> str:
     return name.replace('"', "")
 
 
+def _is_file(url: str) -> bool:
+    return url.partition("://")[0].lower().partition("+")[0] in FILES
+
+
 def _is_well_formed(url: str) -> bool:
-    """Whether what is between :// and the database's name is user:password@host:port, or several hosts."""
-    authority = re.split(r"[/?]", url.partition("://")[2], maxsplit=1)[0]
+    """Whether what is between :// and the database's name is user:password@host:port, or several hosts.
+
+    An @ after it may be the end of a password that begins before it.
+    """
+    rest = url.partition("://")[2]
+    authority = re.split(r"[/?]", rest, maxsplit=1)[0]
     user, _, hosts = authority.rpartition("@")
     if "@" in user or BROKEN_ESCAPE.search(authority):
+        return False
+    if "@" in rest[len(authority) :] and not _is_file(url):
         return False
     return all(HOST.fullmatch(host) for host in hosts.split(","))

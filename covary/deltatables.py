@@ -26,7 +26,7 @@ READER_FEATURES = {
 
 def delta_source(name: str, path: str) -> TableSource:
     """The table in a folder, at its newest version."""
-    with told_plainly(shown(path)):
+    with told_plainly(path):
         table = _opened(path)
         if empty := emptied_commit(path):
             raise ValueError(f"{empty} is empty; the newest changes are lost")
@@ -59,7 +59,7 @@ def _file_frames(
     table = _pinned(source)
     kept, schema = _kept_rows(table, source), _schema(table)
     for file in _data_files(table)[part[0] : None if part[1] < 0 else part[1]]:
-        with told_plainly(source.place, f"its data file {unquote(file.path)}"):
+        with told_plainly(source.path, f"its data file {unquote(shown(file.path))}"):
             mask = kept.get(_uri(table, file.path))
             for batch in file_rows(file, source.path, schema, columns, size, mask):
                 yield from_arrow(batch, columns)
@@ -93,7 +93,7 @@ def _storage_options(path: str) -> dict[str, str] | None:
 
 def _pinned(source: TableSource) -> Any:
     number, _, identity = source.version.partition(" ")
-    with told_plainly(source.place):
+    with told_plainly(source.path):
         table = _opened(source.path, int(number))
         if str(table.metadata().id) != identity:
             raise ValueError("another table was put in its place while it was read; try again")
@@ -129,7 +129,7 @@ def _kept_rows(table: Any, source: TableSource) -> dict[str, Any]:
     """Which rows of the files that have a deletion vector are still there."""
     if "deletionVectors" not in (table.protocol().reader_features or ()):
         return {}
-    with told_plainly(source.place, "its deletion vectors"):
+    with told_plainly(source.path, "its deletion vectors"):
         vectors = pa.table(table.deletion_vectors())
         places = [unquote(place) for place in vectors["filepath"].to_pylist()]
         known = {_uri(table, file.path) for file in _data_files(table)}

@@ -19,12 +19,13 @@ CovaryError                 exit code 2
 └── MissingPart             an extra, or Java, is not installed
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from difflib import get_close_matches
 from heapq import nsmallest
 from typing import TypeVar
 
-from covary.masking import without_secrets
+from covary.masking import Secrets, shown_url, without_secrets
 
 T = TypeVar("T")
 MOST_NAMES_COMPARED, LONGEST_NAME = 2_000, 60
@@ -37,6 +38,49 @@ class CovaryError(Exception):
 
     def __init__(self, text: str = "") -> None:
         super().__init__(without_secrets(text))
+
+    def hide(self, secrets: Secrets) -> None:
+        """Let it tell nothing of some secrets, nor keep an error that does."""
+        self.args = (secrets.hide(str(self)),)
+        self._forget_causes()
+
+    def _forget_causes(self) -> None:
+        self.__cause__ = self.__context__ = None
+
+
+@contextmanager
+def hiding(given: str) -> Iterator[None]:
+    """Let no error out of the block that tells a secret of a source, as a person gave it."""
+    try:
+        with _as_our_own(given):
+            yield
+    except CovaryError as problem:
+        secrets = Secrets.of(given)
+        if secrets or tells_secrets(problem, secrets):
+            problem.hide(secrets)
+        raise
+
+
+@contextmanager
+def _as_our_own(given: str) -> Iterator[None]:
+    try:
+        yield
+    except CovaryError:
+        raise
+    except Exception as problem:
+        secrets = Secrets.of(given)
+        if not (secrets or tells_secrets(problem, secrets)):
+            raise
+        raise UnreadableTable(given, secrets.hide(f"{type(problem).__name__}: {problem}")) from None
+
+
+def tells_secrets(problem: BaseException | None, secrets: Secrets) -> bool:
+    """Whether an error, or one that led to it, tells a secret."""
+    while problem is not None:
+        if any(secrets.hide(text) != text for text in (str(problem), repr(problem))):
+            return True
+        problem = problem.__cause__ or problem.__context__
+    return False
 
 
 def chosen(name: object, choices: Mapping[str, T], what: str) -> T:
@@ -54,8 +98,16 @@ class UnreadableTable(TableError):
     """A file or frame that can't be read as a table."""
 
     def __init__(self, path: str, reason: str) -> None:
-        self.path, self.reason = without_secrets(path), without_secrets(reason)
-        super().__init__(f"can't read {self.path}: {self.reason}")
+        path = shown_url(path)
+        self.path = path if "://" in path else without_secrets(path)
+        self.reason = without_secrets(reason)
+        Exception.__init__(self, f"can't read {self.path}: {self.reason}")
+
+    def hide(self, secrets: Secrets) -> None:
+        """Let its reason tell nothing of some secrets; its path doesn't."""
+        self.reason = secrets.hide(self.reason)
+        self.args = (f"can't read {self.path}: {self.reason}",)
+        self._forget_causes()
 
 
 class NothingThere(UnreadableTable):

@@ -8,7 +8,8 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from covary.errors import CovaryError
+from covary.errors import CovaryError, tells_secrets
+from covary.masking import Secrets
 from covary.plainhelp import PlainHelp
 
 USER_MISTAKE = CovaryError.exit_code
@@ -48,7 +49,17 @@ class Commands(PlainHelp, TyperGroup):
         except BrokenPipeError:  # whoever read our answer has enough of it
             _let_go_of_stdout()
             raise typer.Exit(0) from None
+        except Exception as problem:
+            secrets = _given()
+            if isinstance(problem, UsageMistake) or not tells_secrets(problem, secrets):
+                raise
+            bug = RuntimeError(secrets.hide(f"{type(problem).__name__}: {problem}"))
+            raise bug.with_traceback(problem.__traceback__) from None
         return result
+
+
+def _given() -> Secrets:
+    return Secrets.of(*sys.argv[1:])
 
 
 def complain(line: str) -> None:
@@ -63,7 +74,7 @@ def _say_how_to_use(mistake: Any) -> None:
     if not said:  # nothing was asked, and the help is on the screen already
         return
     command = mistake.ctx.command_path if mistake.ctx else "covary"
-    complain(f"{said} ({command} --help explains)")
+    complain(f"{_given().hide(said)} ({command} --help explains)")
 
 
 def _let_go_of_stdout() -> None:

@@ -10,11 +10,11 @@ import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import IO, Any
-from urllib.parse import urlsplit
 
 import fsspec
 
 from covary.errors import MissingPart, UnreadableTable
+from covary.masking import BUCKETS, Secrets
 
 URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 PACKAGES = {
@@ -25,6 +25,9 @@ PACKAGES = {
     "abfs": "adlfs",
     "az": "adlfs",
 }
+KEYS_IN_URL = (
+    "no : and no @ can be in a bucket's name; give keys as for the store's own command line, not in the URL"
+)
 # What an object store says of an object that changes with its content, the surest first.
 VERSION_MARKS = (
     "ETag",
@@ -57,15 +60,18 @@ def is_url(source: str) -> bool:
 
 def file_system(url: str) -> tuple[Any, str]:
     """Return the file system that a URL is of, and the path in it."""
+    scheme, _, rest = url.partition("://")
+    bucket = re.split("[/?#]", rest, maxsplit=1)[0]
+    if scheme in BUCKETS and re.search("[:@]", bucket) and not bucket.startswith("arn:"):
+        raise UnreadableTable(url, KEYS_IN_URL)
     try:
-        scheme = urlsplit(url).scheme
         return fsspec.core.url_to_fs(url)  # type: ignore[no-any-return]
     except ImportError as problem:
         package = PACKAGES.get(scheme)
         advice = f"pip install '{package}'" if package else str(problem)
         raise MissingPart(f"reading {scheme}:// needs a package that is not installed: {advice}") from None
     except ValueError as problem:
-        raise UnreadableTable(url, str(problem)) from None
+        raise UnreadableTable(url, Secrets.of(url).hide(str(problem))) from None
 
 
 def open_bytes(path: str) -> IO[bytes]:

@@ -41,7 +41,7 @@ def catalog_tables(source: str) -> Iterator[FoundFile]:
 
 def iceberg_source(name: str, path: str) -> TableSource:
     """The table in a folder or of a catalog, at its newest snapshot."""
-    with told_plainly(shown(path)):
+    with told_plainly(path):
         table = _opened(path)
         snapshot = table.current_snapshot()
         # A column renamed since the last rows were written makes no snapshot, but it makes a schema.
@@ -53,13 +53,13 @@ def iceberg_source(name: str, path: str) -> TableSource:
 
 def iceberg_layout(source: TableSource) -> tuple[tuple[str, ...], Dialect | None]:
     """The names of the columns that can serve."""
-    with told_plainly(source.place):
+    with told_plainly(source.path):
         return plain_names(_schema(_opened(source.path), source).as_arrow()), None
 
 
 def iceberg_ranges(source: TableSource, dialect: Dialect | None, chunk_bytes: int) -> list[tuple[int, int]]:
     """The data files of the parts of a table."""
-    with told_plainly(source.place):
+    with told_plainly(source.path):
         tasks = _tasks(_opened(source.path), source)
     return grouped([task.file.file_size_in_bytes for task in tasks], chunk_bytes)
 
@@ -72,12 +72,12 @@ def iceberg_frames(
 
 
 def _file_frames(source: TableSource, part: tuple[int, int], columns: list[str]) -> Iterator[pl.DataFrame]:
-    with told_plainly(source.place):
+    with told_plainly(source.path):
         table = _opened(source.path)
         schema = _schema(table, source).select(*columns)
         tasks = _tasks(table, source)[part[0] : None if part[1] < 0 else part[1]]
     for task in tasks:
-        with told_plainly(source.place, f"its data file {shown(task.file.file_path)}"):
+        with told_plainly(source.path, f"its data file {shown(task.file.file_path)}"):
             for batch in _batches(table, schema, task):
                 yield from_arrow(batch, columns)
 
@@ -96,7 +96,7 @@ def _opened(path: str) -> Any:
     if not numbered:
         raise ValueError(f"there is no *.metadata.json in its folder {METADATA!r}")
     newest = numbered[max(numbered, key=lambda match: (int(match[1]), match[0]))]
-    with told_plainly(shown(path), f"{METADATA}/{newest}"):
+    with told_plainly(path, f"{METADATA}/{newest}"):
         return StaticTable.from_metadata(f"{path}/{METADATA}/{newest}", _properties())
 
 

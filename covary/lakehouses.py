@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from covary.errors import CovaryError, UnreadableTable
-from covary.masking import without_secrets
+from covary.masking import Secrets
 
 DELTA, ICEBERG = "delta", "iceberg"
 DELTA_LOG, METADATA = "_delta_log", "metadata"
@@ -62,7 +62,7 @@ def _is_metadata(name: str) -> bool:
 
 
 @contextmanager
-def told_plainly(place: str, what: str = "") -> Iterator[None]:
+def told_plainly(path: str, what: str = "") -> Iterator[None]:
     """Turn any failure of a lakehouse's own package into UnreadableTable; `what` names the file at fault."""
     try:
         yield
@@ -73,7 +73,7 @@ def told_plainly(place: str, what: str = "") -> Iterator[None]:
         if not isinstance(problem, Exception) and type(problem).__name__ != "PanicException":
             raise
         reason = f"{what}: {_of_one_file(problem)}" if what else _in_words(problem)
-        raise UnreadableTable(place, without_secrets(reason)[:LONGEST_REASON]) from problem
+        raise UnreadableTable(path, Secrets.of(path).hide(reason)[:LONGEST_REASON]) from problem
 
 
 def _of_one_file(problem: BaseException) -> str:

@@ -9,6 +9,7 @@ from threading import Event
 from typing import TYPE_CHECKING
 
 from covary.errors import CovaryError
+from covary.masking import shown_url
 from covary.sparkerrors import check_address
 
 if TYPE_CHECKING:
@@ -49,7 +50,8 @@ def giving_up_on(
         if not lost.is_set():
             raise
         raise CovaryError(
-            f"Spark at {master} failed: it does not answer any more, and no table was done since then"
+            f"Spark at {shown_url(master)} failed: it does not answer any more, "
+            f"and no table was done since then"
         ) from None
 
 

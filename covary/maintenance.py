@@ -19,7 +19,7 @@ from covary.segment import build_segment
 from covary.segmentfiles import Segment, StoredSegment, open_segment, write_segment
 from covary.sources import source_name
 from covary.store import Manifest, read_manifest, segment_folder
-from covary.tablesource import table_place
+from covary.tablesource import shown, table_place
 
 OnProgress = Callable[[int, int], None]
 MOST_SMALL = 10  # segments, before they are merged
@@ -191,6 +191,6 @@ def _tables_named(name: str, known: Sequence[KnownTable], index: Path) -> list[K
     ]
     if not found:
         raise TableError(
-            f"{index} holds no table and no source {name!r}; covary info {index} lists its tables"
+            f"{index} holds no table and no source {shown(name)!r}; covary info {index} lists its tables"
         )
     return found

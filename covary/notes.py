@@ -8,22 +8,22 @@ from covary.columns import ColumnProfile
 from covary.errors import CovaryError, MissingPart, UnreadableTable
 from covary.fileformat import FILE_FORMATS
 from covary.filesystems import is_url
-from covary.masking import without_secrets
+from covary.masking import Secrets
 from covary.records import ColumnNote, TableRecord
 from covary.roles import Roles
-from covary.tablesource import TableSource, shown
+from covary.tablesource import TableSource, writable
 from covary.tallies import Tallies
 
 # One bad file must never stop a build; Polars panics on a few, which is no Exception.
 BAD_TABLE = (Exception, pl.exceptions.PanicException)
 
 
-def reason_of(problem: BaseException) -> str:
+def reason_of(problem: BaseException, table: TableSource) -> str:
     """Say in a line why a table could not be read."""
     if isinstance(problem, UnreadableTable):
         return problem.reason
-    text = str(problem).strip().split("\n")[0][:200]
-    return without_secrets(text if isinstance(problem, CovaryError) else f"{type(problem).__name__}: {text}")
+    text = Secrets.of(table.path).hide(str(problem)).strip().split("\n")[0][:200]
+    return text if isinstance(problem, CovaryError) else f"{type(problem).__name__}: {text}"
 
 
 def is_lasting(problem: BaseException, table: TableSource) -> bool:
@@ -35,7 +35,7 @@ def is_lasting(problem: BaseException, table: TableSource) -> bool:
 
 def failed(table: TableSource, problem: BaseException) -> TableRecord:
     """Write down a table that could not be read."""
-    return record_of(table, problem=reason_of(problem), lasting=is_lasting(problem, table))
+    return record_of(table, problem=reason_of(problem, table), lasting=is_lasting(problem, table))
 
 
 def record_of(
@@ -59,7 +59,7 @@ def record_of(
         left_out: what of it was not sketched, and why.
     """
     return TableRecord(
-        shown(table.name),
+        writable(table.name),
         table.place,
         rows,
         table.size,

@@ -13,7 +13,7 @@ from covary.keychoice import split_key
 from covary.keyrows import SEPARATOR
 from covary.sources import table_at
 from covary.tables import layout_of, plan_chunks, read_chunk, sample_rows
-from covary.tablesource import shown, table_place
+from covary.tablesource import table_place, writable
 
 Frame = Any  # a Polars, pandas or Arrow table, or the path of a file, or a URL
 KeyName = str | Sequence[str]  # a column, or several: "date,zip" or ["date", "zip"]
@@ -43,7 +43,7 @@ def open_table(frame: Frame, key: KeyName, value: str | None = None) -> OpenTabl
         batches = (batch for chunk in chunks for batch in read_chunk(chunk, layout, wanted))
         sample = sample_rows(source, layout, chunks)[wanted] if len(chunks) > 1 else None
         place = table_place(source.place, source.member)
-        return OpenTable(shown(source.name), place, layout.columns, named, batches, sample)
+        return OpenTable(writable(source.name), place, layout.columns, named, batches, sample)
     rows = as_polars(frame)
     named = _key_columns(key, "the table", rows.columns)
     wanted = _with_value(named, value, "the table", rows.columns)

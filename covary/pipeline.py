@@ -92,7 +92,11 @@ def sketch_spark_tables(
             except Exception as problem:
                 if not _is_up(spark):  # no fault of the table's
                     raise
-                reason = problem.reason if isinstance(problem, UnreadableTable) else spark_reason(problem)
+                reason = (
+                    problem.reason
+                    if isinstance(problem, UnreadableTable)
+                    else spark_reason(problem, source.path)
+                )
                 left_out.append(record_of(source, problem=reason))
     finally:
         spark.conf.set(name, str(before))

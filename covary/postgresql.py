@@ -11,7 +11,7 @@ import polars as pl
 from covary.columnar import from_arrow
 from covary.csvfile import Dialect
 from covary.errors import MissingPart
-from covary.masking import without_secrets_of
+from covary.masking import Secrets
 from covary.pgcatalogue import COLUMNS, FILE, LISTING, SHAPE, expression_of
 from covary.sqltext import literal, quoted
 from covary.tablesource import TableSource
@@ -23,6 +23,7 @@ UNKNOWN_SIZE = 1 << 20  # a view's: one of many small tables
 TOLD_BY_THE_SERVER = re.compile(r"(?:FATAL|ERROR|PANIC):\s+([^\n]*)")
 TOLD_BY_THE_DRIVER = re.compile(r"^.*\[libpq\] (?:Failed to connect: )?")
 NO_PASSWORD = "no password supplied"
+NO_USER = re.compile(r'role ".*" does not exist|authentication failed')
 CHANGED = "it changed while it was read; try again"
 
 
@@ -160,5 +161,9 @@ def _reason(url: str, text: str) -> str:
         return "the connection that held its state was lost; try again"
     told = TOLD_BY_THE_SERVER.search(text)
     reason = told[1] if told else TOLD_BY_THE_DRIVER.sub("", text.strip().split("\n")[0])
-    advice = "; give it in PGPASSWORD or in the file .pgpass, it is never stored in an index"
-    return without_secrets_of(url, reason) + (advice if NO_PASSWORD in reason else "")
+    advice = ""
+    if NO_PASSWORD in reason:
+        advice = "; give it in PGPASSWORD or in the file .pgpass, it is never stored in an index"
+    elif NO_USER.search(reason) and "@" not in url:
+        advice = "; a user is never stored in an index: give it in PGUSER, or name the database again with it"
+    return Secrets.of(url).hide(reason) + advice

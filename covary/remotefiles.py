@@ -11,7 +11,8 @@ from covary.errors import CovaryError, NothingThere, UnreadableTable
 from covary.filesystems import file_system, remote_facts
 from covary.lakehouses import folders_around, lakehouses_among, remote_lakehouse_at
 from covary.localfiles import os_reason
-from covary.tablesource import FoundFile, shown
+from covary.masking import Secrets, bare_url
+from covary.tablesource import FoundFile
 
 REQUESTS_AT_ONCE = 32
 
@@ -36,19 +37,20 @@ def remote_files(url: str) -> Iterator[FoundFile]:
     except CovaryError:
         raise
     except Exception as problem:  # each kind of store has errors of its own
-        raise UnreadableTable(shown(url), _reason(problem)) from problem
+        raise UnreadableTable(url, _reason(problem, url)) from problem
     tables: dict[str, dict[str, Any]] = {}
     for path, info in found.items():
         table = next((folder for folder in folders_around(path) if folder in lakehouses), path)
         if table in lakehouses or info["type"] == "file":
             tables.setdefault(table, info)
     if not tables:
-        raise NothingThere(shown(url), "there is no file")
+        raise NothingThere(url, "there is no file")
     for path, info in sorted(tables.items()):
         lakehouse = lakehouses.get(path)
         facts = None if lakehouse else remote_facts(info)
         if path == place.rstrip("/"):
-            yield FoundFile(url.rstrip("/"), posixpath.dirname(url.rstrip("/")), True, facts, lakehouse)
+            whole = url if "?" in url else url.rstrip("/")
+            yield FoundFile(whole, _folder_of(whole), True, facts, lakehouse)
             continue
         folder = root if path.startswith(f"{root}/") else posixpath.dirname(path)
         if not _is_hidden(path, folder):
@@ -63,9 +65,13 @@ def remote_table(url: str) -> FoundFile:
         files.invalidate_cache()
         lakehouse = remote_lakehouse_at(files, place.rstrip("/"))
     except Exception as problem:
-        raise UnreadableTable(shown(url), _reason(problem)) from problem
+        raise UnreadableTable(url, _reason(problem, url)) from problem
     named = url.rstrip("/") if lakehouse else url
-    return FoundFile(named, posixpath.dirname(named), explicit=True, lakehouse=lakehouse)
+    return FoundFile(named, _folder_of(named), explicit=True, lakehouse=lakehouse)
+
+
+def _folder_of(url: str) -> str:
+    return posixpath.dirname(bare_url(url).rstrip("/"))
 
 
 def _listed(files: Any, place: str) -> tuple[dict[str, Any], str]:
@@ -101,12 +107,12 @@ def _is_hidden(path: str, root: str) -> bool:
     return any(part.startswith((".", "_")) for part in path.removeprefix(root).split("/"))
 
 
-def _reason(problem: Exception) -> str:
+def _reason(problem: Exception, url: str) -> str:
     # What is not found may have a cause that tells more: a web server that does not answer.
     kinds = [type(each).__name__ for each in (problem.__cause__, problem) if each]
     plain = next((PLAIN_WORDS[kind] for kind in kinds if kind in PLAIN_WORDS), None)
     if plain:
         return plain
     if isinstance(problem, OSError):
-        return os_reason(problem)
-    return " ".join([f"{kinds[-1]}:", *str(problem).split()])[:200]
+        return Secrets.of(url).hide(os_reason(problem))
+    return " ".join([f"{kinds[-1]}:", *Secrets.of(url).hide(str(problem)).split()])[:200]

@@ -10,20 +10,24 @@ from typing import TYPE_CHECKING, NamedTuple
 import xxhash
 
 from covary.databases import is_database, server_tables, some_of, split_table, the_table
-from covary.errors import CovaryError, MissingPart, NothingThere, UnreadableTable
+from covary.errors import CovaryError, MissingPart, NothingThere, UnreadableTable, hiding
 from covary.fileformat import FILE_FORMATS, TEXT_FORMATS, NotATable, NotToBeSeen
 from covary.filesystems import is_url, open_bytes
 from covary.icebergtables import catalog_tables, is_of_catalog
 from covary.lakehouses import lakehouse_at
 from covary.localfiles import absolute_path, local_files
-from covary.masking import without_secrets, without_secrets_of
+from covary.masking import Secrets, bare_url, is_connection_string, lacks_values
 from covary.remotefiles import REQUESTS_AT_ONCE, remote_files, remote_table
 from covary.sparksources import is_of_spark, spark_tables
 from covary.tablefiles import tables_in
 from covary.tablesource import FoundFile, Identity, SkippedSource, TableSource, shown
+from covary.urlmarks import mark_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+NOT_STORED = "users, passwords and the values of parameters are never stored; name it again in full"
 
 
 class Listing(NamedTuple):
@@ -62,38 +66,56 @@ def find_tables(
     skipped: dict[str, SkippedSource] = {}
     unlisted: list[SkippedSource] = []
     for source in [os.fspath(source) for source in sources]:
+        name = source_name(source)
         try:
-            found = list(_found_in(source, spark))
+            with hiding(source):
+                _require_in_full(source)
+                found = list(_found_in(source, spark))
         except UnreadableTable as problem:
-            name = source_name(source)
             if isinstance(problem, NothingThere) and name in before:
                 continue
             if len(sources) == 1:
                 raise
-            unlisted.append(SkippedSource(name, without_secrets_of(source, without_secrets(problem.reason))))
+            unlisted.append(SkippedSource(name, problem.reason))
             continue
         for root, each in found:
-            table = replace(each, source=source_name(source))
-            if isinstance(table, SkippedSource):
-                skipped[table.path] = table
+            if isinstance(each, SkippedSource):
+                path = shown(each.path, mark_of(each.path))
+                skipped[path] = replace(each, path=path, source=name)
             else:
-                tables.setdefault((table.path, table.member), (table, root))
+                table = replace(each, source=name, mark=mark_of(each.path))
+                tables.setdefault(table.identity, (table, root))
     if unlisted and len(unlisted) == len(sources):
         raise UnreadableTable(unlisted[0].path, unlisted[0].reason)
-    skips = [
-        replace(each, path=shown(each.path), reason=without_secrets(each.reason)) for each in skipped.values()
-    ]
-    listing = Listing([table for table, _ in tables.values()], skips, unlisted)
+    listing = Listing([table for table, _ in tables.values()], list(skipped.values()), unlisted)
     known = names_to_keep(listing) if names_to_keep else None
     return listing._replace(tables=_with_unique_names(list(tables.values()), known or KnownNames((), {})))
 
 
 def source_name(source: str) -> str:
-    """Return a source as an index remembers it: the same wherever a command is run, and without a secret."""
+    """Return a source as an index remembers it: the same wherever a command is run, and without a secret.
+
+    A URL whose user, password or parameters are hidden in it can be looked into only when it is named again.
+    """
     if not source.strip():
         raise CovaryError("the name of a source or a table is empty; is a variable of your shell not set?")
-    is_path = not (is_url(source) or is_of_catalog(source) or is_of_spark(source))
-    return shown(absolute_path(source) if is_path else source)
+    is_path = not (is_url(source) or is_of_catalog(source) or is_of_spark(source) or _is_no_path(source))
+    return shown(absolute_path(source)) if is_path else shown(source, mark_of(source))
+
+
+def _is_no_path(source: str) -> bool:
+    """Whether a source is a URL of a kind that isn't read: jdbc:postgresql://..., simplecache::s3://..."""
+    return "://" in source and not (source.startswith("file://") or os.path.lexists(source))
+
+
+def _require_in_full(source: str) -> None:
+    if lacks_values(source):
+        raise UnreadableTable(source, NOT_STORED)
+    named_otherwise = is_of_catalog(source) or is_of_spark(source)
+    if not named_otherwise and is_connection_string(source) and not os.path.lexists(absolute_path(source)):
+        raise CovaryError(
+            "a connection string is no source; name a database by its URL: mssql+pyodbc://user@host/database"
+        )
 
 
 def with_checksums(listing: Listing) -> Listing:
@@ -118,6 +140,13 @@ def _with_checksum(table: TableSource) -> TableSource:
 def table_at(path: str | os.PathLike[str]) -> TableSource:
     """The one table that a path or a URL names, or one of a database; UnreadableTable with a plain reason."""
     given = os.fspath(path)
+    with hiding(given):
+        _require_in_full(given)
+        table = _table_named(given)
+        return replace(table, mark=mark_of(table.path, make_key=False))
+
+
+def _table_named(given: str) -> TableSource:
     if is_of_spark(given):
         raise UnreadableTable(given, "only covary index reads tables of Spark; give a frame")
     place, wanted = split_table(given)
@@ -127,14 +156,12 @@ def table_at(path: str | os.PathLike[str]) -> TableSource:
     if len(tables) == 1:
         return tables[0]
     if not tables:
-        raise UnreadableTable(shown(given), "it holds no tables")
+        raise UnreadableTable(given, "it holds no tables")
     if tables[0].format in TEXT_FORMATS:
-        raise UnreadableTable(
-            shown(given), f"it's a zip of {len(tables)} tables ({some_of(tables)}); unpack one"
-        )
+        raise UnreadableTable(given, f"it's a zip of {len(tables)} tables ({some_of(tables)}); unpack one")
     example = f"{shown(place)}#{tables[0].member}"
     raise UnreadableTable(
-        shown(given), f"it holds {len(tables)} tables ({some_of(tables)}); name one, as in {example}"
+        given, f"it holds {len(tables)} tables ({some_of(tables)}); name one, as in {example}"
     )
 
 
@@ -142,7 +169,7 @@ def _tables_at(place: str) -> list[TableSource]:
     try:
         found = tables_in(_named(place))
     except NotATable as error:
-        raise UnreadableTable(shown(place), str(error)) from None
+        raise UnreadableTable(place, Secrets.of(place).hide(str(error))) from None
     return [table for table in found if isinstance(table, TableSource)]
 
 
@@ -173,7 +200,7 @@ def _found_in(
     place, wanted = split_table(source)
     if is_database(place) or wanted is not None:
         tables = server_tables(place) if is_database(place) else _tables_at(place)
-        root = os.path.dirname((place if is_url(place) else absolute_path(place)).partition("?")[0])
+        root = os.path.dirname(bare_url(place) if is_url(place) else absolute_path(place))
         for table in tables if wanted is None else [the_table(tables, wanted, place)]:
             yield root, table
         return
@@ -193,10 +220,16 @@ def _found_in(
 def _looked_into(file: FoundFile | SkippedSource) -> Sequence[TableSource | SkippedSource]:
     if isinstance(file, SkippedSource):
         return [file]
+    with hiding(file.path):
+        return _tables_or_reason(file)
+
+
+def _tables_or_reason(file: FoundFile) -> Sequence[TableSource | SkippedSource]:
     try:
         return tables_in(file)
     except NotATable as error:
-        return [SkippedSource(file.path, str(error), may_hold=isinstance(error, NotToBeSeen))]
+        reason = Secrets.of(file.path).hide(str(error))
+        return [SkippedSource(file.path, reason, may_hold=isinstance(error, NotToBeSeen))]
     except MissingPart as error:
         if file.explicit:
             raise
@@ -222,7 +255,7 @@ def _with_unique_names(found: list[tuple[TableSource, str]], known: KnownNames) 
 def _with_suffixes(table: TableSource, root: str) -> str:
     if is_of_catalog(table.path) or is_of_spark(table.path):
         return _in_full(table, root)
-    return _joined(os.path.relpath(shown(table.path), shown(root)), table.member)
+    return _joined(os.path.relpath(table.place, shown(root)), table.member)
 
 
 def _with_root(table: TableSource, root: str) -> str:
@@ -230,8 +263,8 @@ def _with_root(table: TableSource, root: str) -> str:
 
 
 def _in_full(table: TableSource, root: str) -> str:
-    return _joined(table.path, table.member)
+    return _joined(table.place, table.member)
 
 
 def _joined(path: str, member: str | None) -> str:
-    return shown(path.replace(os.sep, "/")) + (f"/{member}" if member else "")
+    return path.replace(os.sep, "/") + (f"/{member}" if member else "")

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from urllib.parse import urlsplit
 
 from covary.errors import CovaryError
+from covary.masking import Secrets, shown_url, without_secrets
 
 SECONDS_TO_CONNECT = 5.0
 LONGEST_REASON, LONGEST_READ = 300, 50_000
@@ -41,12 +42,18 @@ def check_address(master: str | None, remote: str | None) -> None:
     if master and remote:
         raise CovaryError("give --master or --remote, not both")
     if master and not MASTERS.fullmatch(master):
-        raise CovaryError(f"there is no Spark master {master!r}; give local[*], spark://HOST:PORT or yarn")
+        raise CovaryError(
+            f"there is no Spark master {_shown(master)!r}; give local[*], spark://HOST:PORT or yarn"
+        )
     if remote and not REMOTES.fullmatch(remote):
-        raise CovaryError(f"there is no Spark Connect server {remote!r}; give sc://HOST:PORT")
+        raise CovaryError(f"there is no Spark Connect server {_shown(remote)!r}; give sc://HOST:PORT")
     url = master or remote or ""
     if urlsplit(url).scheme in PORTS:
         _knock(url)
+
+
+def _shown(address: str) -> str:
+    return shown_url(address) if "://" in address else without_secrets(address.rpartition("@")[2])
 
 
 def _knock(url: str) -> None:
@@ -61,13 +68,25 @@ def _knock(url: str) -> None:
             return
         except (OSError, ValueError) as refused:
             problem = refused
-    reason = getattr(problem, "strerror", None) or problem
-    raise CovaryError(f"can't reach Spark at {url}: {reason}; is it running there?")
+    reason = Secrets.of(url).hide(str(getattr(problem, "strerror", None) or problem))
+    raise CovaryError(f"can't reach Spark at {_shown(url)}: {reason}; is it running there?")
 
 
 @contextmanager
 def naming_spark(url: str) -> Iterator[None]:
     """Tell in one line what Spark tells in a hundred; an error in our own code on its workers stays a bug."""
+    secrets = Secrets.of(url)
+    try:
+        with _naming_spark(url, secrets):
+            yield
+    except CovaryError as problem:
+        if secrets:
+            problem.hide(secrets)
+        raise
+
+
+@contextmanager
+def _naming_spark(url: str, secrets: Secrets) -> Iterator[None]:
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", r"\[RETRIES_EXCEEDED\]")  # the error says it
@@ -82,7 +101,7 @@ def naming_spark(url: str) -> Iterator[None]:
             raise CovaryError(lacking) from problem
         if type(problem).__name__ == "PythonException":
             raise
-        raise CovaryError(f"Spark at {url} failed: {_reason(problem)}") from problem
+        raise CovaryError(f"Spark at {_shown(url)} failed: {_reason(problem, secrets)}") from problem
 
 
 def _was_interrupted(problem: BaseException | None) -> bool:
@@ -104,10 +123,10 @@ def _details_of_loss(told: str) -> str:
     return details[: end.start()] if end else ""
 
 
-def _reason(problem: Exception) -> str:
-    if lost := _details_of_loss(str(problem)):
+def _reason(problem: Exception, secrets: Secrets) -> str:
+    if lost := _details_of_loss(secrets.hide(str(problem))):
         return f"it does not answer any more ({lost.rpartition(': ')[2][:LONGEST_REASON]})"
     java = getattr(problem, "java_exception", None)
-    lines = str(java.toString() if java is not None else problem).strip().splitlines()
+    lines = secrets.hide(str(java.toString() if java is not None else problem)).strip().splitlines()
     reason = lines[0] if lines else type(problem).__name__
     return reason.removeprefix("org.apache.spark.").removeprefix("SparkException: ")[:LONGEST_REASON]

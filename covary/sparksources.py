@@ -8,7 +8,8 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from covary.errors import UnreadableTable
-from covary.tablesource import TableSource
+from covary.masking import Secrets
+from covary.tablesource import TableSource, shown
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -48,7 +49,8 @@ def spark_tables(source: str, spark: "SparkSession") -> list[TableSource]:
     try:
         if not NAME.fullmatch(named):
             spark_rows(source, spark)
-            return [_source(" ".join(named.split())[:NAME_LENGTH], source)]
+            name = " ".join(shown(source).removeprefix(PREFIX).split())
+            return [_source(name[:NAME_LENGTH], source)]
         if spark.catalog.tableExists(named):
             return [_source(named, source)]
         if spark.catalog.databaseExists(named):
@@ -59,7 +61,7 @@ def spark_tables(source: str, spark: "SparkSession") -> list[TableSource]:
         raise
     except Exception as problem:  # a name that can't be one, a catalog out of reach
         what = "such table or database" if NAME.fullmatch(named) else "answer to this query"
-        raise UnreadableTable(source, f"Spark has no {what}: {spark_reason(problem)}") from problem
+        raise UnreadableTable(source, f"Spark has no {what}: {spark_reason(problem, source)}") from problem
     raise UnreadableTable(source, "Spark has no such table or database")
 
 
@@ -95,9 +97,9 @@ def _source(name: str, path: str) -> TableSource:
     return TableSource(name, path, FORMAT, None, None, 0, "")
 
 
-def spark_reason(problem: Any) -> str:
+def spark_reason(problem: Any, source: str) -> str:
     """Say in one line what Spark says of a table."""
-    lines = str(problem).strip().splitlines()
+    lines = Secrets.of(source).hide(str(problem)).strip().splitlines()
     if not lines:
         return type(problem).__name__
     return ERROR_STATE.sub("", ERROR_CLASS.sub("", lines[0]))[:200]

@@ -11,7 +11,7 @@ import polars as pl
 
 from covary.csvfile import Dialect
 from covary.errors import MissingPart
-from covary.masking import without_secrets_of
+from covary.masking import Secrets
 from covary.rowtext import ROWS_AT_ONCE, text_frames
 from covary.tablesource import TableSource
 
@@ -57,7 +57,7 @@ def sql_tables(url: str) -> list[TableSource]:
         inspector = sqlalchemy.inspect(connection)
         names = sorted({*inspector.get_table_names(), *inspector.get_view_names()})
         address = sqlalchemy.make_url(url)
-        database = address.database or address.get_backend_name()
+        database = (address.database or "").partition(";")[0] or address.get_backend_name()
     if connection.dialect.name == "sqlite":
         # A file's name, and where it is for a task that runs in another folder.
         url = f"sqlite:///{os.path.abspath(database)}"
@@ -114,8 +114,8 @@ def _connected(url: str) -> Iterator[tuple[Any, Any]]:
     except sqlalchemy.exc.SQLAlchemyError as problem:
         # The driver's own words, without the statement and the links that SQLAlchemy adds.
         told = getattr(problem, "orig", None) or problem
-        words = str(told.args[-1] if told.args else told).strip().split("\n")[0]
-        raise OSError(without_secrets_of(url, words)) from None
+        words = Secrets.of(url).hide(str(told.args[-1] if told.args else told))
+        raise OSError(words.strip().split("\n")[0]) from None
     finally:
         engine.dispose()
 

@@ -20,10 +20,11 @@ from covary.fileformat import (
     format_of,
     split_name,
 )
-from covary.filesystems import FileFacts, is_url, look_at, open_bytes
+from covary.filesystems import FileFacts, look_at, open_bytes
 from covary.icebergtables import iceberg_source, is_of_catalog
 from covary.localfiles import os_reason
-from covary.tablesource import FoundFile, SkippedSource, TableSource, shown
+from covary.masking import bare_url
+from covary.tablesource import FoundFile, SkippedSource, TableSource
 
 LAKEHOUSES = {"delta": delta_source, "iceberg": iceberg_source}
 
@@ -32,16 +33,15 @@ def tables_in(file: FoundFile) -> Sequence[TableSource | SkippedSource]:
     """The tables of one file."""
     if file.lakehouse:
         return [_lakehouse_table(file, file.lakehouse)]
-    stem, suffix = split_name(
-        os.path.basename(file.path.partition("?")[0] if is_url(file.path) else file.path)
-    )
+    path = bare_url(file.path)
+    stem, suffix = split_name(os.path.basename(path))
     if suffix in UNREAD_KINDS:
         raise NotATable(f"{UNREAD_KINDS[suffix]} files aren't read; export it as CSV or Parquet")
     if not file.explicit and suffix not in {*FORMATS, *DATABASES, ".zip"}:
         return []
     facts, head = _look(file)
     compression = compression_of(head)
-    folder = os.path.relpath(os.path.dirname(file.path), file.root).replace(os.sep, "/")
+    folder = os.path.relpath(os.path.dirname(path), bare_url(file.root)).replace(os.sep, "/")
     name = stem if folder == "." else f"{folder}/{stem}"
     table = TableSource(name, file.path, "csv", compression, None, facts.size, facts.version)
     if compression == "zip":
@@ -58,7 +58,7 @@ def _lakehouse_table(file: FoundFile, lakehouse: str) -> TableSource:
     if is_of_catalog(file.path):
         name = file.path.removeprefix(f"{file.root}.").replace(".", "/")
     else:
-        name = os.path.relpath(file.path, file.root).replace(os.sep, "/")
+        name = os.path.relpath(bare_url(file.path), bare_url(file.root)).replace(os.sep, "/")
     try:
         return LAKEHOUSES[lakehouse](name, file.path)
     except UnreadableTable as problem:
@@ -105,7 +105,8 @@ def _tables_in_zip(archive: TableSource) -> Sequence[TableSource | SkippedSource
     ]
     unread = [
         SkippedSource(
-            f"{shown(archive.path)}/{info.filename}", "only CSV and JSON Lines are read in a zip; unpack it"
+            f"{bare_url(archive.path)}/{info.filename}",
+            "only CSV and JSON Lines are read in a zip; unpack it",
         )
         for info in others
         if info not in members

@@ -25,9 +25,9 @@ from covary import (
 from covary.columnar import BATCH_ROWS
 from covary.csvfile import Dialect
 from covary.csvsplit import BLOCK_BYTES
-from covary.errors import NoSuchColumn, UnreadableTable
+from covary.errors import NoSuchColumn, UnreadableTable, hiding
 from covary.filesystems import facts_of
-from covary.masking import without_secrets
+from covary.masking import Secrets
 from covary.tablesource import TableSource
 
 CHUNK_BYTES = 64 << 20
@@ -157,9 +157,11 @@ def _file_version(source: TableSource) -> str:
 
 @contextmanager
 def _reading(source: TableSource) -> Iterator[None]:
-    try:
-        yield
-    except FAILURES as error:
-        text = str(error.strerror if isinstance(error, OSError) and error.strerror else error)
-        reason = without_secrets(text.strip().split("\n")[0])[:120] or type(error).__name__
-        raise UnreadableTable(source.place, reason) from error
+    with hiding(source.path):
+        try:
+            yield
+        except FAILURES as error:
+            text = str(error.strerror if isinstance(error, OSError) and error.strerror else error)
+            text = Secrets.of(source.path).hide(text)
+            reason = text.strip().split("\n")[0][:120] or type(error).__name__
+            raise UnreadableTable(source.place, reason) from error

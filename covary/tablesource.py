@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from covary.filesystems import FileFacts
-from covary.masking import without_secrets
+from covary.masking import shown_url
 
 Identity = tuple[str, str | None]  # a path, and which table in it
 
@@ -23,6 +23,7 @@ class TableSource:
         source: what the person named when it was found: a file, a folder, a glob, a URL.
         checksum: of its content, if that is to tell whether it changed.
         snapshot: the state of a server in which all tasks read it; "" if it is read in one piece.
+        mark: tells its place from that of another whose URL has other values; see covary.urlmarks.
     """
 
     name: str
@@ -35,11 +36,12 @@ class TableSource:
     source: str = ""
     checksum: str | None = None
     snapshot: str = ""
+    mark: str = ""
 
     @property
     def place(self) -> str:
         """The path as it may be stored and shown."""
-        return shown(self.path)
+        return shown(self.path, self.mark)
 
     @property
     def identity(self) -> Identity:
@@ -76,11 +78,21 @@ class FoundFile:
     lakehouse: str | None = None
 
 
+IN_A_URL = str.maketrans({"%": "%25", "@": "%40", "=": "%3D"})  # else they would be part of a secret
+
+
 def table_place(path: str, member: str | None) -> str:
     """Where a table is, down to which table of a zip or a database; a person can name it so."""
-    return f"{path}#{member}" if member else path
+    if not member:
+        return path
+    return f"{path}#{member.translate(IN_A_URL) if '://' in path else member}"
 
 
-def shown(path: str) -> str:
-    """Return a path as it may be stored and shown, whatever bytes its name is made of."""
-    return without_secrets(path.encode("utf-8", "backslashreplace").decode("utf-8"))
+def shown(path: str, mark: str = "") -> str:
+    """Return a path as it may be stored and shown."""
+    return shown_url(writable(path), mark)
+
+
+def writable(name: str) -> str:
+    """Return a name as it can be written, whatever bytes it is made of."""
+    return name.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -127,7 +127,7 @@ def sketch_frames(
         rows.append(tallies_row(number, tallies))
     except BAD_TABLE as problem:
         lasting = is_lasting(problem, table.source)
-        rows = [{"table": number, "problem": reason_of(problem), "lasting": lasting}]
+        rows = [{"table": number, "problem": reason_of(problem, table.source), "lasting": lasting}]
     return pa.RecordBatch.from_pylist(rows, schema=PARTIAL)
 
 

@@ -270,11 +270,11 @@ def test_a_wrong_password_is_told_without_the_password(sold, tmp_path):
     url = sold.url.replace("hush-hush", "wrong%2Fpass")
     with pytest.raises(UnreadableTable) as told:
         find_tables([url])
-    place = f"postgresql://covary@{sold.host}/shop"
-    assert str(told.value) == f'can\'t read {place}: password authentication failed for user "covary"'
+    place = f"postgresql://{sold.host}/shop"
+    assert str(told.value) == f'can\'t read {place}: password authentication failed for user "…"'
     listing = find_tables([url, tmp_path])
     assert [table.name for table in listing.tables] == ["good"]
-    assert reasons(listing) == {place: 'password authentication failed for user "covary"'}
+    assert reasons(listing) == {place: 'password authentication failed for user "…"'}
 
 
 def test_a_password_from_the_environment_will_do(sold, monkeypatch):
@@ -299,8 +299,7 @@ def test_a_password_that_breaks_the_url_is_not_shown(password):
 def test_no_name_shows_a_password(sold):
     other = sold.url.replace("covary:", "%63ovary:")
     names = [table.name for table in find_tables([sold.url, other]).tables]
-    assert len(set(names)) == 2
-    assert not [name for name in names if "hush" in name]
+    assert names == ["shop/sold"]  # the same table, whoever asks for it
     assert "hush" not in table_at(sold.url).place
 
 

@@ -1,0 +1,75 @@
+"""Marks that tell URLs apart which differ only in values that are hidden.
+
+A mark is a keyed digest of the values. The key lies with the user, outside of every index, so that an index
+says nothing of the values to anybody who would try all that they can be.
+"""
+
+import hmac
+import os
+import secrets
+from functools import cache
+from hashlib import sha256
+from json import dumps
+from pathlib import Path
+
+from covary.errors import CovaryError
+from covary.masking import bare_url, values_told_apart
+
+KEY_BYTES = 32
+MARK_DIGITS = 8
+
+
+def mark_of(url: str, make_key: bool = True) -> str:
+    """Return what tells a URL from others of the same names; "" if all of it that counts is shown.
+
+    Args:
+        url: as it was given; or the path of a file.
+        make_key: whether to make the key if this user has none; without one there is no mark.
+    """
+    values = values_told_apart(url)
+    key = _key_of_user(make_key) if values else None
+    if key is None:
+        return ""
+    told = dumps([bare_url(url), *values]).encode()
+    return hmac.new(key, told, sha256).hexdigest()[:MARK_DIGITS]
+
+
+def state_folder() -> Path:
+    """Return where this user's programs keep what they must remember."""
+    named = os.environ.get("XDG_STATE_HOME", "")
+    return Path(named if os.path.isabs(named) else os.path.expanduser("~/.local/state"), "covary")
+
+
+def _key_of_user(make: bool) -> bytes | None:
+    file = state_folder() / "key"
+    try:
+        return _read_key(file) or (_made_key(file) if make else None)
+    except OSError as problem:
+        if not make:
+            return None
+        raise CovaryError(
+            f"can't keep the key in {file} by which URLs are told apart whose parameters differ "
+            f"({problem.strerror}); set XDG_STATE_HOME to a folder that you can write to"
+        ) from None
+
+
+@cache
+def _read_key(file: Path) -> bytes | None:
+    return file.read_bytes() if file.exists() else None
+
+
+def _made_key(file: Path) -> bytes | None:
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    fresh = file.with_name(f"key-{secrets.token_hex(8)}")
+    handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with open(handle, "wb") as writing:
+            writing.write(secrets.token_bytes(KEY_BYTES))
+        if not file.exists():
+            os.link(fresh, file)  # all at once, and never over one that another process has made
+    except FileExistsError:
+        pass
+    finally:
+        fresh.unlink()
+    _read_key.cache_clear()
+    return _read_key(file)
