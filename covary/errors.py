@@ -42,9 +42,10 @@ class CovaryError(Exception):
     def hide(self, secrets: Secrets) -> None:
         """Let it tell nothing of some secrets, nor keep an error that does."""
         self.args = (secrets.hide(str(self)),)
-        self._forget_causes()
+        self.forget_causes()
 
-    def _forget_causes(self) -> None:
+    def forget_causes(self) -> None:
+        """Let go of the errors that led to it."""
         self.__cause__ = self.__context__ = None
 
 
@@ -107,7 +108,7 @@ class UnreadableTable(TableError):
         """Let its reason tell nothing of some secrets; its path doesn't."""
         self.reason = secrets.hide(self.reason)
         self.args = (f"can't read {self.path}: {self.reason}",)
-        self._forget_causes()
+        self.forget_causes()
 
 
 class NothingThere(UnreadableTable):

@@ -81,7 +81,7 @@ def naming_spark(url: str) -> Iterator[None]:
             yield
     except CovaryError as problem:
         if secrets:
-            problem.hide(secrets)
+            problem.forget_causes()
         raise
 
 
@@ -98,7 +98,7 @@ def _naming_spark(url: str, secrets: Secrets) -> Iterator[None]:
             raise
         lacking = _what_workers_lack(str(problem))
         if lacking:
-            raise CovaryError(lacking) from problem
+            raise CovaryError(secrets.hide(lacking)) from problem
         if type(problem).__name__ == "PythonException":
             raise
         raise CovaryError(f"Spark at {_shown(url)} failed: {_reason(problem, secrets)}") from problem

@@ -1,0 +1,398 @@
+import base64
+import io
+import json
+import os
+import re
+import sqlite3
+import stat
+import sys
+import zipfile
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from urllib.parse import parse_qs, quote, urlsplit
+
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+from covary import build_index, cli
+from covary.errors import CovaryError, UnreadableTable
+from covary.frames import sketch
+from covary.maintenance import remove_tables
+from covary.query import open_index
+from covary.sources import find_tables, source_name, table_at
+from covary.sparkerrors import check_address, naming_spark
+from covary.store import read_manifest
+from covary.urlmarks import mark_of, state_folder
+
+USER, PASSWORD, TOKEN = "alice-hush", "pa55 /hu#sh", "t0ken+hush=="
+PLACES = [f"place {n}" for n in range(60)]
+
+
+def csv(page=1):
+    frame = pl.DataFrame({"place": PLACES, "x": [(n * n * page) % 53 + 0.5 for n in range(60)]})
+    return frame.write_csv().encode()
+
+
+def zipped():
+    sink = io.BytesIO()
+    with zipfile.ZipFile(sink, "w") as archive:
+        archive.writestr("one.csv", csv(3))
+        archive.writestr("two.csv", csv(5))
+        archive.writestr("three.xml", b"<x/>")
+    return sink.getvalue()
+
+
+@dataclass
+class Web:
+    """A server that gives its files only to whoever knows the secrets, and counts who asks."""
+
+    address: str
+    tokens: set
+    asked: list = field(default_factory=list)
+
+    def url(self, path, token=TOKEN, user=True, **more):
+        who = f"{quote(USER)}:{quote(PASSWORD, safe='')}@" if user else ""
+        words = "".join(f"&{name}={quote(str(value), safe='')}" for name, value in more.items())
+        return f"http://{who}{self.address}{path}?token={quote(token, safe='')}{words}"
+
+
+@pytest.fixture
+def web():
+    served = Web("", {TOKEN})
+    right = "Basic " + base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            url = urlsplit(self.path)
+            asked = {name: values[0] for name, values in parse_qs(url.query).items()}
+            served.asked.append(self.path)
+            files = {
+                "/a.csv": csv(int(asked.get("page", 1))),
+                "/two.zip": zipped(),
+                "/bad.parquet": b"PAR1 is not all",
+            }
+            if asked.get("token") not in served.tokens or self.headers["Authorization"] != right:
+                return self.send_error(403, f"no {self.path}")
+            if url.path not in files:
+                return self.send_error(404, f"no {self.path}")
+            content = files[url.path]
+            if wanted := re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers["Range"] or ""):
+                self.send_response(206)
+                first, last = int(wanted[1]), min(int(wanted[2]), len(content) - 1)
+                self.send_header("Content-Range", f"bytes {first}-{last}/{len(content)}")
+                content = content[first : last + 1]
+            else:
+                self.send_response(200)
+                self.send_header("Accept-Ranges", "bytes")
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            if self.command == "GET":
+                self.wfile.write(content)
+            return None
+
+        def do_HEAD(self):
+            self.do_GET()
+
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        served.address = f"127.0.0.1:{server.server_port}"
+        Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+        yield served
+        server.shutdown()
+
+
+def everything_in(index):
+    """Every byte of an index, and every cell of its tables, which are compressed."""
+    found = []
+    for path in Path(index).rglob("*"):
+        if path.is_file():
+            found.append(path.read_bytes())
+            if path.suffix == ".parquet":
+                found.append(json.dumps(pl.read_parquet(path).to_dicts(), ensure_ascii=False).encode())
+    return b"\n".join(found)
+
+
+def all_told(problem):
+    """All that an error and those that led to it could tell."""
+    told = []
+    while problem is not None:
+        told += [str(problem), repr(problem), repr(problem.args), repr(vars(problem))]
+        problem = problem.__cause__ or problem.__context__
+    return "\n".join(told)
+
+
+def secrets_in(text, *more):
+    text = text if isinstance(text, bytes) else text.encode()
+    words = [USER, PASSWORD, TOKEN, "hush", *more]
+    forms = {
+        form
+        for word in words
+        for form in (word, quote(word, safe=""), base64.b64encode(word.encode()).decode())
+    }
+    return [form for form in forms if form.lower().encode() in text.lower()]
+
+
+def test_no_secret_is_in_an_index_nor_on_the_screen(web, tmp_path, without_spark, capfd, monkeypatch):
+    with sqlite3.connect(tmp_path / "shop.db") as file:
+        file.execute("CREATE TABLE sold (place TEXT, x REAL)")
+        file.executemany("INSERT INTO sold VALUES (?, ?)", [(place, n) for n, place in enumerate(PLACES)])
+    file.close()
+    pl.DataFrame({"place": PLACES, "y": range(60)}).write_csv(tmp_path / "good.csv")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "env-hush-hush")
+    sources = [
+        web.url("/a.csv", page=1),
+        web.url("/a.csv", page=2),
+        web.url("/two.zip", pw="z1p-hush"),
+        web.url("/bad.parquet", code="c0de-hush"),
+        web.url("/missing.csv", sig="s1g-hush"),
+        web.url("/a.csv", token="wrong-hush", jwt="eyJ-hush"),
+        web.url("/a.csv", user=False) + "#access_token=fragment-hush",
+        f"s3://KEY-hush:{TOKEN}/x@bucket/lake",
+        "postgresql://alice-hush:hush/hush@127.0.0.1:1/db",
+        "postgresql://alice-hush:hush%2Fhush@127.0.0.1:1/db?password=hush2&sslpassword=hush3#t",
+        f"sqlite:///{tmp_path}/shop.db?secret=hush",
+        f"sqlite:///{tmp_path}/none.db?secret=hush",
+        "jdbc:sqlserver://127.0.0.1:1;user=alice-hush;password=hush",
+        "simplecache::s3://KEY-hush:hush@bucket/x",
+        str(tmp_path / "good.csv"),
+    ]
+    into = tmp_path / "index"
+    monkeypatch.setattr(sys, "argv", ["covary", *sources])
+    ran = CliRunner().invoke(cli.app, ["index", *sources, "--into", str(into)])
+    assert ran.exit_code == 0, ran.output
+    shown = [ran.output]
+    for more in (["info"], ["info", "--json"], ["history", "--json"], ["check"]):
+        shown.append(CliRunner().invoke(cli.app, [more[0], str(into), *more[1:]]).output)
+    tables = open_index(into).tables
+    read = tables.filter(pl.col("problem").is_null())["name"].to_list()
+    assert len(read) == len(set(read)) == 6  # two pages, two of a zip, of a database, and a file
+    assert tables["problem"].drop_nulls().len() >= 8
+    assert secrets_in(everything_in(into)) == []
+    assert secrets_in("\n".join(shown)) == []
+    assert secrets_in("".join(capfd.readouterr())) == []
+    assert secrets_in(" ".join(read)) == []
+    # What leads to the data is there all the same.
+    assert f"{web.address}/two.zip?token=…&pw=…" in shown[0] + shown[1]
+    assert b"127.0.0.1:1/db" in everything_in(into)
+    # A table is not told what moves with itself.
+    [own] = tables.filter(path=source_name(web.url("/a.csv", page=1)))["name"]
+    hits = open_index(into).query(web.url("/a.csv", page=1), key="place", value="x").hits
+    assert {"two/one", "two/two"} <= {hit.table for hit in hits} <= {*read} - {own}
+
+
+def test_what_was_not_stored_is_asked_for_again_and_its_tables_stay(web, tmp_path, without_spark):
+    pl.DataFrame({"place": PLACES, "y": range(60)}).write_csv(tmp_path / "good.csv")
+    into = tmp_path / "index"
+    index = build_index([web.url("/a.csv", page=1), web.url("/a.csv", page=2), tmp_path / "good.csv"], into)
+    names = sorted(index.tables["name"])
+    before = len(web.asked)
+    index = build_index(None, into)
+    assert len(web.asked) == before  # nobody was asked for "…"
+    good = index.tables.filter(pl.col("problem").is_null())
+    assert sorted(good["name"]) == names
+    assert index.tables["problem"].drop_nulls().to_list() == [
+        "users, passwords and the values of parameters are never stored; name it again in full"
+    ] * 2  # fmt: skip
+    told = CliRunner().invoke(cli.app, ["index", "--into", str(into)], env={"COLUMNS": "300"})
+    assert told.exit_code == 0
+    assert told.output.count("name it again in full") == 2
+    # Named again with another token and password it is the same; the other page is still not to be seen.
+    web.tokens.add("n3w")
+    sources = read_manifest(into).sources
+    index = build_index(web.url("/a.csv", token="n3w", page=2), into)
+    assert len(web.asked) > before
+    assert read_manifest(into).sources == sources
+    assert sorted(index.tables.filter(pl.col("problem").is_null())["name"]) == names
+    assert index.tables["problem"].drop_nulls().len() == 1
+
+
+def test_a_source_that_lacks_what_was_hidden_is_not_fetched_as_it_is(web, tmp_path):
+    shown = source_name(web.url("/a.csv", page=1))
+    for look in (lambda: find_tables([shown]), lambda: table_at(shown), lambda: sketch(shown, "place", "x")):
+        with pytest.raises(UnreadableTable, match="name it again in full"):
+            look()
+    assert web.asked == []
+
+
+def test_a_table_is_removed_by_the_url_that_it_was_named_by(web, tmp_path, without_spark):
+    pl.DataFrame({"place": PLACES, "y": range(60)}).write_csv(tmp_path / "good.csv")
+    first, second = web.url("/a.csv", page=1), web.url("/a.csv", page=2)
+    build_index([first, second, tmp_path / "good.csv"], tmp_path / "index")
+    remove_tables(tmp_path / "index", first)
+    left = open_index(tmp_path / "index").tables["path"].to_list()
+    assert sorted(left) == sorted([source_name(second), str(tmp_path / "good.csv")])
+    with pytest.raises(CovaryError) as told:
+        remove_tables(tmp_path / "index", web.url("/b.csv"))
+    assert secrets_in(all_told(told.value)) == []
+
+
+def test_one_source_for_two_users_is_refused(tmp_path):
+    with pytest.raises(CovaryError, match=r"postgresql://h/db is named twice") as told:
+        build_index(["postgresql://alice:hush1@h/db", "postgresql://bob:hush2@h/db"], tmp_path / "index")
+    assert secrets_in(str(told.value), "alice", "bob") == []
+
+
+CLOSED = "127.0.0.1:1"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "http://alice-hush:hush%20hush@{web}/missing.csv?token=hush",
+        "http://alice-hush:hush@{web}/a.csv?code=hush",
+        f"http://alice-hush:hush@{CLOSED}/a.csv?code=hush;hush",
+        f"http://hush-token@{CLOSED}/a.csv",
+        f"zip://x.csv::http://alice-hush:hush@{CLOSED}/a.zip?pw=hush",
+        "s3://KEY-hush:hush/hush@bucket/x.csv",
+        "s3://KEY-hush:hush@bucket/x.csv",
+        "gs://KEY-hush:hush@bucket/x.csv",
+        f"ftp://alice-hush:hush@{CLOSED}/a.csv",
+        f"sftp://alice-hush:hu sh@{CLOSED}/hush@a.csv",
+        f"postgresql://alice-hush:hush@{CLOSED}/db?sslpassword=hush&application_name=hush",
+        f"postgresql://alice-hush:hu sh@{CLOSED}/db?port=hush",
+        f"postgresql://alice-hush:hu/sh?hush#hush@{CLOSED}/db",
+        "postgresql://alice-hush:hush/db",
+        f"mysql+pymysql://alice-hush:hush@{CLOSED}/db?ssl_key=hush",
+        f"mysql://alice-hush:hush@{CLOSED}/db#access_token=hush",
+        "mssql+pyodbc:///?odbc_connect=DRIVER%3D%7Bhush%7D%3BPWD%3Dhush",
+        "sqlite:////no/such/folder/x.db?key=hush",
+        "unknown://alice-hush:hush@host/x?y=hush",
+        "jdbc:postgresql://host/db;password=hush",
+        "jdbc:oracle:thin:alice-hush/hush@//host:1/db",
+        "DRIVER={{x}};SERVER=h;UID=alice-hush;PWD={{hush;hush}}",
+        "host=h dbname=d user=u password=hush",
+        "spark:SELECT * FROM csv.`s3a://KEY-hush:hush@bucket/x`",
+    ],
+)
+@pytest.mark.parametrize("look", [table_at, lambda source: find_tables([source])], ids=["table", "tables"])
+def test_no_error_of_any_library_tells_a_secret(web, source, look):
+    with pytest.raises(CovaryError) as told:
+        look(source.format(web=web.address))
+    assert secrets_in(all_told(told.value)) == []
+    assert len(str(told.value)) > 20
+
+
+def test_no_error_on_the_way_tells_a_secret(web, monkeypatch):
+    url = web.url("/bad.parquet", code="c0de-hush")
+    with pytest.raises(UnreadableTable) as told:
+        sketch(url, "place", "x")
+    assert secrets_in(all_told(told.value)) == []
+    assert told.value.__cause__ is None
+    table = table_at(web.url("/a.csv"))
+    assert secrets_in(table.place + table.name) == []
+    web.tokens.clear()
+    with pytest.raises(UnreadableTable) as told:
+        sketch(web.url("/a.csv"), "place", "x")
+    assert secrets_in(all_told(told.value)) == []
+
+
+@pytest.mark.parametrize(
+    ("master", "remote"),
+    [
+        (None, "sc://127.0.0.1:1/;token=hush;user_id=alice-hush"),
+        ("spark://alice-hush:hush@127.0.0.1:1", None),
+        ("alice-hush:hush@127.0.0.1", None),
+        (None, "https://alice-hush:hush@host/?token=hush"),
+    ],
+)
+def test_the_address_of_spark_is_told_without_its_token(master, remote):
+    with pytest.raises(CovaryError, match=r"Spark .*(127\.0\.0\.1|host)") as told:
+        check_address(master, remote)
+    assert secrets_in(all_told(told.value)) == []
+
+
+class SparkConnectGrpcException(Exception):
+    __module__ = "pyspark.errors.exceptions.connect"
+
+
+def test_what_spark_says_is_told_without_the_token():
+    with pytest.raises(CovaryError) as told, naming_spark("sc://host:1/;token=hush%2Fhush"):
+        raise SparkConnectGrpcException("metadata: authorization Bearer hush/hush; hush%2Fhush")
+    assert secrets_in(all_told(told.value)) == []
+    assert str(told.value).startswith("Spark at sc://host:1/;token=… failed: ")
+
+
+def test_a_mistake_in_a_command_does_not_show_what_was_typed(monkeypatch):
+    url = "postgresql://alice-hush:hush@host/db?password=hush"
+    command = ["query", "a.csv", url, "--key", "k", "--value", "x", "--index", "i"]
+    monkeypatch.setattr(sys, "argv", ["covary", *command])
+    ran = CliRunner().invoke(cli.app, command)
+    assert ran.exit_code == 2
+    assert "unexpected extra argument" in ran.output
+    assert secrets_in(ran.output) == []
+
+
+def test_a_bug_does_not_show_what_was_typed(monkeypatch):
+    def broken(index):
+        try:
+            raise ValueError("at http://alice-hush:hush@host/")
+        except ValueError as problem:
+            raise KeyError("hush was not expected") from problem
+
+    monkeypatch.setattr("covary.query.open_index", broken)
+    command = ["query", "http://alice-hush:hush@host/a.csv", "--key", "k", "--value", "x", "--index", "i"]
+    monkeypatch.setattr(sys, "argv", ["covary", *command])
+    ran = CliRunner().invoke(cli.app, command)
+    assert str(ran.exception) == "KeyError: '… was not expected'"
+    assert ran.exception.__suppress_context__
+
+
+@pytest.fixture
+def other_state(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "other"))
+    return tmp_path / "other" / "covary"
+
+
+def test_only_who_has_the_key_can_try_values(other_state, monkeypatch):
+    mine = mark_of("https://h/a.csv?pin=1234")
+    assert state_folder() == other_state
+    assert len(mine) == 8
+    assert mark_of("https://h/a.csv?pin=1234") == mine
+    assert len({mark_of(f"https://h/a.csv?pin={pin}") for pin in range(100)}) == 100
+    assert mark_of("https://h/b.csv?pin=1234") != mine  # nor does it tell where else the value is used
+    [key] = other_state.iterdir()
+    assert stat.S_IMODE(key.stat().st_mode) == 0o600
+    assert stat.S_IMODE(other_state.stat().st_mode) == 0o700
+    assert len(key.read_bytes()) == 32
+    monkeypatch.setenv("XDG_STATE_HOME", str(other_state / "third"))
+    assert mark_of("https://h/a.csv?pin=1234") != mine
+
+
+def test_no_key_is_made_where_none_is_needed(other_state):
+    for url in (
+        "/data/a.csv?x=1",
+        "https://h/a.csv",
+        "https://me:pw@h/a.csv?X-Amz-Signature=1&sig=2",
+        "s3://b/x",
+    ):
+        assert mark_of(url) == ""
+    assert mark_of("https://h/a.csv?page=1", make_key=False) == ""
+    assert not other_state.exists()
+
+
+def test_a_key_that_can_not_be_kept_is_told_with_what_to_do(tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
+    with pytest.raises(CovaryError, match="set XDG_STATE_HOME to a folder that you can write to"):
+        mark_of("https://h/a.csv?page=1")
+
+
+def test_two_that_make_the_key_at_once_have_the_same(other_state):
+    children = []
+    for _ in range(4):
+        read, write = os.pipe()
+        if not (child := os.fork()):
+            os.write(write, mark_of("https://h/a.csv?page=1").encode())
+            os._exit(0)
+        children.append((child, read))
+    marks = set()
+    for child, read in children:
+        os.waitpid(child, 0)
+        marks.add(os.read(read, 100))
+    assert len(marks) == 1
+    assert len(list(other_state.iterdir())) == 1
