@@ -30,12 +30,13 @@ from covary.held import Held, held_by
 from covary.history import Change
 from covary.keychoice import split_key
 from covary.keyrows import SEPARATOR
+from covary.limits import DEFAULT_LIMITS, Limits, limits_of
 from covary.maintenance import in_few_segments, without_tables, written
 from covary.merging import all_of, merged
 from covary.opensegment import compile_ahead
 from covary.opentable import KeyName
-from covary.pipeline import run_on_spark, sketch_spark_tables
-from covary.plans import PARTS, PROGRESS, Settings, plan
+from covary.pipeline import plan_apart, run_on_spark, sketch_spark_tables
+from covary.plans import PARTS, PROGRESS, Settings
 from covary.postgresql import one_state
 from covary.query import Index
 from covary.segment import build_segment
@@ -107,6 +108,8 @@ def build_index(
     trust_sources: bool = False,
     master: str | None = None,
     remote: str | None = None,
+    table_timeout: float | None = None,
+    memory: str | int | None = None,
     on_progress: OnProgress | None = None,
 ) -> Index:
     """Make an index, or bring one up to date: only tables that are new or changed are read, on Spark.
@@ -134,12 +137,18 @@ def build_index(
             machine; without it they are refused, as an index may come from anybody.
         master: the Spark master to start a session on, "local[*]" by default.
         remote: the Spark Connect server to run on.
+        table_timeout: the seconds that a table may take, or each part of a large one; one that takes longer
+            is skipped. None: ten minutes (half an hour for a view), and more for a larger table.
+        memory: what a worker may take to read a table, such as "1.5GB", the default; a table that needs more
+            is skipped.
         on_progress: called several times a second while tables are being read.
     """
     named = [sources] if isinstance(sources, str | os.PathLike) else list(sources or ())
     asked = AskedSettings(size, aggregates, keys, values, hash, key_text)
     refresh = Refresh(fresh, keep_missing, checksum, repair, trust_sources)
-    update = update_index(named, into, asked, refresh, Where(spark, master, remote), on_progress)
+    limits = limits_of(table_timeout, memory)
+    where = Where(spark, master, remote)
+    update = update_index(named, into, asked, refresh, where, on_progress, limits)
     if update.forgotten:
         warnings.warn(update.forgotten.replace("--trust-sources", "trust_sources=True"), stacklevel=2)
     return update.index
@@ -152,6 +161,7 @@ def update_index(
     refresh: Refresh,
     where: Where,
     on_progress: OnProgress | None = None,
+    limits: Limits = DEFAULT_LIMITS,
 ) -> Update:
     """Do what `build_index` does, and tell what that was."""
     started = time.time()
@@ -165,8 +175,8 @@ def update_index(
         admitted = admit_sources(places, given, folder, confirmed=refresh.trust_sources)
         held = held_by(folder, settings, repair=refresh.repair)
         away = removed_by_hand(named, settings)
-        changes = _look(folder, places, away, settings, held, refresh, running)
-        tasks = Settings(settings.config, settings.keys, settings.values, str(draft.folder))
+        changes = _look(folder, places, away, settings, held, refresh, limits, running)
+        tasks = Settings(settings.config, settings.keys, settings.values, str(draft.folder), limits)
         new = _read(changes, tasks, running, on_progress)
         if same_as_before(changes, new, held.tables):
             still_bad = changes.still_bad + sum(segment.places.height for segment in new)
@@ -192,6 +202,7 @@ def _look(
     settings: Manifest,
     held: Held,
     refresh: Refresh,
+    limits: Limits,
     running: "Session",
 ) -> Changes:
     """Find the tables of all sources, and hold them against what the index holds."""
@@ -204,7 +215,12 @@ def _look(
     listing = without_removed(away, listing, places)
     if refresh.checksum:
         listing = with_checksums(listing)
-    changes = compare(listing, held.tables, keep_missing=refresh.keep_missing, try_again=refresh.repair)
+    changes = compare(
+        listing,
+        held.tables,
+        keep_missing=refresh.keep_missing,
+        try_again=lambda problem: refresh.repair or limits.allow_more(problem),
+    )
     return replace(changes, left_out=(*changes.left_out, *held.lost(listing)))
 
 
@@ -220,7 +236,7 @@ def _read(
         (scratch / name).mkdir()
     read_by_spark = [table for table in changes.read if table.format == FORMAT]
     with one_state([table for table in changes.read if table.format != FORMAT]) as tables:
-        todo = plan(tables, settings)
+        todo = plan_apart(tables, settings)
         names, left_out = todo.segments, [*todo.settled, *changes.left_out]
         with watching(scratch / PROGRESS, len(changes.read) - len(todo.settled), on_progress):
             if todo.groups or todo.large or read_by_spark:

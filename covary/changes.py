@@ -132,7 +132,7 @@ def compare(
     known: Sequence[KnownTable],
     *,
     keep_missing: bool = False,
-    try_again: bool = False,
+    try_again: Callable[[str], bool] = lambda problem: False,
 ) -> Changes:
     """Hold what a collection is now against what an index knows of it.
 
@@ -140,7 +140,7 @@ def compare(
         listing: of the collection.
         known: tables of the index.
         keep_missing: whether tables stay in the index that are gone from their source.
-        try_again: whether to read what could not be read before, though it has not changed.
+        try_again: tells of a problem whether to read a table again that had it, though it has not changed.
     """
     present = {table.identity: table for table in listing.tables}
     left_out = {(skipped.path, skipped.reason): skipped for skipped in (*listing.skipped, *listing.unlisted)}
@@ -153,7 +153,7 @@ def compare(
     kept = still_bad = 0
     for old in known:
         table = present.get(old.identity)
-        if table is not None and _is_unchanged(old, table) and not (old.problem and try_again):
+        if table is not None and _is_unchanged(old, table) and not (old.problem and try_again(old.problem)):
             current.add(old.identity)
             kept += old.problem is None
             still_bad += old.problem is not None

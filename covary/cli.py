@@ -102,6 +102,8 @@ def index(
     keys: options.KeyText = None,
     master: options.Master = None,
     remote: options.Remote = None,
+    table_timeout: options.TableTimeout = None,
+    memory: options.Memory = None,
     strict: options.Strict = False,
     as_json: options.Json = False,
 ) -> None:
@@ -126,6 +128,7 @@ def index(
         remote,
         settings=(size, aggregate, key, value, hash, keys),
         refresh=(fresh, keep_missing, checksum, repair, trust_sources),
+        limits=(table_timeout, memory),
     )
     from covary.facts import build_view, skipped_words
     from covary.terminal import print_json, show
@@ -153,6 +156,7 @@ def _build(
     *,
     settings: tuple[Any, ...] = (),
     refresh: tuple[bool, ...] = (),
+    limits: tuple[float | None, str | None] = (None, None),
 ) -> "tuple[IndexFacts, Change, float]":
     """Build an index while showing how far it is; return its facts, what was done, and the milliseconds."""
     from covary.lostcluster import giving_up_on
@@ -165,12 +169,15 @@ def _build(
         from covary.build import Refresh, Where, update_index
         from covary.buildsettings import AskedSettings
         from covary.facts import describe
+        from covary.limits import limits_of
         from covary.trust import quoted
 
+        within = limits_of(*limits)
         check_address(master, remote)
         with giving_up_on(master, show) as watch, naming_spark(master or remote or "local[*]"):
             where = Where(None, master, remote)
-            update = update_index(sources, into, AskedSettings(*settings), Refresh(*refresh), where, watch)
+            asked = AskedSettings(*settings)
+            update = update_index(sources, into, asked, Refresh(*refresh), where, watch, within)
         facts = describe(into)
     if update.confirmed:
         complain(f"from now on {into} may read: {', '.join(map(quoted, update.confirmed))}")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from covary.apart import UNWATCHED, Watch
 from covary.plans import PARTS, Settings
 
 if TYPE_CHECKING:
@@ -38,18 +39,24 @@ DONE_SQL = "task string, error int, message string, file string, start long, siz
 
 
 def finish_task(
-    segment: str, work: Callable[[Settings], None], settings: Settings
+    segment: str, work: Callable[[Settings], None], settings: Settings, watch: Watch = UNWATCHED
 ) -> Iterator[pa.RecordBatch]:
     """Do the work that makes a segment, and tell that it is done.
 
     Failing to write is told, not thrown, so that Spark does not try it again.
+
+    Args:
+        segment: the name of what is made.
+        work: makes it in the scratch folder of the settings it is given.
+        settings: of the build.
+        watch: whose folder it is made in, if the build's can't be seen.
     """
     try:
         # Its name is this build's alone: who sees the folder sees the build's disk.
         if Path(settings.scratch, PARTS).is_dir():
             work(settings)
         else:
-            with TemporaryDirectory(prefix="covary-") as here:
+            with TemporaryDirectory(prefix="covary-", dir=watch.folder) as here:
                 Path(here, PARTS).mkdir()
                 work(replace(settings, scratch=here))
                 yield from _pieces(segment, Path(here, PARTS, segment))

@@ -4,10 +4,12 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from covary.apart import Ended
 from covary.columns import ColumnProfile
 from covary.errors import CovaryError, MissingPart, UnreadableTable
 from covary.fileformat import FILE_FORMATS
 from covary.filesystems import is_url
+from covary.limits import is_of_the_table
 from covary.masking import Secrets
 from covary.records import ColumnNote, TableRecord
 from covary.roles import Roles
@@ -36,6 +38,11 @@ def is_lasting(problem: BaseException, table: TableSource) -> bool:
 def failed(table: TableSource, problem: BaseException) -> TableRecord:
     """Write down a table that could not be read."""
     return record_of(table, problem=reason_of(problem, table), lasting=is_lasting(problem, table))
+
+
+def ended_early(table: TableSource, problem: str, ended: Sequence[Ended]) -> TableRecord:
+    """Write down a table that the processes that read it ended at."""
+    return record_of(table, problem=problem, lasting=is_of_the_table(ended, table))
 
 
 def record_of(

@@ -149,6 +149,20 @@ Master = Annotated[
 Remote = Annotated[
     str | None, typer.Option(metavar="URL", help="The Spark Connect server to run on, instead.")
 ]
+TableTimeout = Annotated[
+    float | None,
+    typer.Option(
+        metavar="SECONDS",
+        show_default="600, more for a large table",
+        help="Skip a table that takes longer, or a part of a large one that does.",
+    ),
+]
+Memory = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIZE", show_default="1.5GB", help="Skip a table that a worker needs more memory for."
+    ),
+]
 Measure = Annotated[
     str,
     typer.Option(

@@ -4,27 +4,29 @@ DataFrame API alone, so that it runs through Spark Connect too. Spark drives, th
 never shuffled.
 """
 
+import pickle
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import accumulate
 from threading import Timer
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
 
-from covary.delivery import DONE, DONE_SQL, bring_home, finish_task, require_done
+from covary.apart import Apart, Watch
+from covary.delivery import DONE_SQL, bring_home, finish_task, require_done
 from covary.errors import UnreadableTable
 from covary.notes import notes_of, record_of
-from covary.plans import LargeTable, Plan, Settings, decided_table, group_name, table_name
+from covary.plans import Cut, LargeTable, Plan, Settings, decided_table, group_name, plan, table_name
 from covary.records import TableRecord
-from covary.shipping import Parcels, as_task, ship_covary
+from covary.shipping import Parcels, as_numbered_task, as_table_task, as_task, ship_covary
 from covary.sparksession import is_local
 from covary.sparksources import spark_reason
 from covary.sparktables import ROWS_PER_BATCH, numbered_rows, partition_frames, sample_of
 from covary.tablesource import TableSource
 from covary.tallies import Tallies
-from covary.tasks import merge_chunks, progress_log, sketch_chunk, sketch_frames, sketch_group
+from covary.tasks import cut_large, merge_chunks, progress_log, sketch_chunk, sketch_frames, sketch_group
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -35,6 +37,18 @@ PARTIAL_SQL = (
     "table int, key string, value string, granularity string, complete boolean, counts string, "
     "states binary, room int, rows long, tallies string, problem string, lasting boolean"
 )
+
+
+def plan_apart(tables: Sequence[TableSource], settings: Settings) -> Plan:
+    """Cut a collection into tasks; large tables are looked into by a process of its own."""
+    work = pickle.dumps((cut_large, (settings,)))
+    with Apart() as process:
+
+        def cut(table: TableSource, chunk_bytes: int, _: Settings) -> Cut:
+            (found,) = process.do(work, (table, chunk_bytes))
+            return cast("Cut", found)
+
+        return plan(tables, settings, cut)
 
 
 def run_on_spark(plan: Plan, settings: Settings, spark: "SparkSession") -> None:
@@ -53,13 +67,14 @@ def run_on_spark(plan: Plan, settings: Settings, spark: "SparkSession") -> None:
 def _jobs(plan: Plan, settings: Settings, spark: "SparkSession") -> "Iterator[DataFrame]":
     if plan.groups:
         numbers = spark.range(0, len(plan.groups), 1, _task_count(len(plan.groups)))
-        yield numbers.mapInArrow(as_task(sketch_groups, Parcels(plan.groups), settings), DONE_SQL)
+        yield numbers.mapInArrow(as_numbered_task(sketch_one_group, Parcels(plan.groups), settings), DONE_SQL)
     if plan.large:
         tables = Parcels(plan.large)
         *starts, chunks = accumulate((len(table.chunks) for table in plan.large), initial=0)
         numbers = spark.range(0, chunks, 1, chunks)
-        partials = numbers.mapInArrow(as_task(sketch_chunks, tables, starts, settings), PARTIAL_SQL)
-        yield partials.groupBy("table").applyInArrow(as_task(merge_table, tables, settings), DONE_SQL)
+        task = as_numbered_task(sketch_one_chunk, tables, starts, settings)
+        partials = numbers.mapInArrow(task, PARTIAL_SQL)
+        yield partials.groupBy("table").applyInArrow(as_table_task(merge_table, tables, settings), DONE_SQL)
 
 
 def sketch_spark_tables(
@@ -115,7 +130,8 @@ def _sketch_spark_table(number: int, table: LargeTable, settings: Settings, spar
         note("reading", table.source.name)
     rows = numbered_rows(table.source, tuple(table.roles.columns), spark)
     partials = rows.mapInArrow(as_task(sketch_partition, number, table, settings), PARTIAL_SQL)
-    job = partials.groupBy("table").applyInArrow(as_task(merge_table, {number: table}, settings), DONE_SQL)
+    merge = as_table_task(merge_table, {number: table}, settings)
+    job = partials.groupBy("table").applyInArrow(merge, DONE_SQL)
     if is_local(spark):
         require_done(job.collect())
     else:
@@ -155,40 +171,38 @@ def answer(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     yield from batches
 
 
-def sketch_groups(
-    groups: Parcels[tuple[TableSource, ...]], settings: Settings, batches: Iterator[pa.RecordBatch]
+def sketch_one_group(
+    groups: Parcels[tuple[TableSource, ...]], settings: Settings, number: int, watch: Watch
 ) -> Iterator[pa.RecordBatch]:
-    """Run the tasks of groups of tables, given by their numbers."""
-    for number in _numbers(batches):
-        yield from finish_task(group_name(number), partial(sketch_group, number, groups[number]), settings)
+    """Run the task of a group of tables, given by its number."""
+    work = partial(sketch_group, number, groups[number], watch=watch)
+    yield from finish_task(group_name(number), work, settings, watch)
 
 
-def sketch_chunks(
-    tables: Parcels[LargeTable], starts: Sequence[int], settings: Settings, batches: Iterator[pa.RecordBatch]
+def sketch_one_chunk(
+    tables: Parcels[LargeTable], starts: Sequence[int], settings: Settings, place: int, watch: Watch
 ) -> Iterator[pa.RecordBatch]:
-    """Sketch chunks of large tables, given by their places among the chunks of all of them.
+    """Sketch a chunk of a large table.
 
     Args:
         tables: all that are large.
         starts: the place of the first chunk of each.
         settings: of the build.
-        batches: the places.
+        place: of the chunk, among the chunks of all of them.
+        watch: is told of it.
     """
-    for place in _numbers(batches):
-        number = bisect_right(starts, place) - 1
-        table = tables[number]
-        yield sketch_chunk(number, table, table.chunks[place - starts[number]], settings)
+    number = bisect_right(starts, place) - 1
+    table = tables[number]
+    yield sketch_chunk(number, table, table.chunks[place - starts[number]], settings, watch)
 
 
 def merge_table(
-    tables: Parcels[LargeTable] | Mapping[int, LargeTable], settings: Settings, partials: pa.Table
-) -> pa.Table:
+    tables: Parcels[LargeTable] | Mapping[int, LargeTable],
+    settings: Settings,
+    partials: pa.Table,
+    watch: Watch,
+) -> Iterator[pa.RecordBatch]:
     """Merge the partial sketches of one large table."""
     number = partials.column("table")[0].as_py()
-    work = partial(merge_chunks, number, tables[number], partials)
-    return pa.Table.from_batches(finish_task(table_name(number), work, settings), schema=DONE)
-
-
-def _numbers(batches: Iterator[pa.RecordBatch]) -> Iterator[int]:
-    for batch in batches:
-        yield from batch.column(0).to_pylist()
+    work = partial(merge_chunks, number, tables[number], partials, watch=watch)
+    yield from finish_task(table_name(number), work, settings, watch)

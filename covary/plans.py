@@ -1,10 +1,11 @@
 """A build cut into tasks by size alone, so that the same collection gives the same index anywhere."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import polars as pl
 
+from covary.limits import DEFAULT_LIMITS, Limits
 from covary.notes import BAD_TABLE, failed, notes_of, record_of
 from covary.records import TableRecord
 from covary.roles import Roles, roles_of
@@ -32,6 +33,7 @@ class Settings:
     keys: tuple[str, ...]
     values: tuple[str, ...]
     scratch: str
+    limits: Limits = DEFAULT_LIMITS
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,9 @@ class LargeTable:
             for number in self.roles.numbers
             if number not in key.columns
         ]
+
+
+Cut = LargeTable | TableRecord | None  # a table in chunks, or why it can't be read; None: it is one piece
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +85,18 @@ def table_name(number: int) -> str:
     return f"table-{number:06}"
 
 
-def plan(tables: Sequence[TableSource], settings: Settings) -> Plan:
-    """Cut a collection into tasks by size alone: the same collection gives the same index anywhere."""
+def plan(
+    tables: Sequence[TableSource],
+    settings: Settings,
+    cut: Callable[[TableSource, int, Settings], Cut] | None = None,
+) -> Plan:
+    """Cut a collection into tasks by size alone: the same collection gives the same index anywhere.
+
+    Args:
+        tables: of the collection.
+        settings: of the build.
+        cut: does what `cut_table` does.
+    """
     groups: list[list[TableSource]] = []
     large: list[LargeTable] = []
     settled: list[TableRecord] = []
@@ -89,16 +104,16 @@ def plan(tables: Sequence[TableSource], settings: Settings) -> Plan:
     room = max(min(total // EVEN_GROUPS, GROUP_BYTES), SMALLEST_GROUP_BYTES, total // MOST_GROUPS)
     filled = 0
     for table in tables:
-        try:
-            cut = _cut(table, settings)
-        except BAD_TABLE as problem:
-            settled.append(failed(table, problem))
+        chunk_bytes = _chunk_bytes(table)
+        found = (cut or cut_table)(table, chunk_bytes, settings) if table.size > chunk_bytes else None
+        if isinstance(found, TableRecord):
+            settled.append(found)
             continue
-        if cut:
-            if cut.pairs:
-                large.append(cut)
+        if found:
+            if found.pairs:
+                large.append(found)
             else:
-                settled.append(record_of(table, columns=notes_of(cut.roles, Tallies())))
+                settled.append(record_of(table, columns=notes_of(found.roles, Tallies())))
             continue
         if not groups or filled + table.size > room:
             groups.append([])
@@ -122,11 +137,20 @@ def decided_table(
     return LargeTable(table, layout, chunks, replace(roles, profiles=slim))
 
 
-def _cut(table: TableSource, settings: Settings) -> LargeTable | None:
+def _chunk_bytes(table: TableSource) -> int:
     smallest = PARQUET_CHUNK_BYTES if table.format in PARQUET_FORMATS else CHUNK_BYTES
-    chunk_bytes = max(smallest, -(-table.size // MOST_CHUNKS))
-    if table.size <= chunk_bytes:
-        return None
+    return max(smallest, -(-table.size // MOST_CHUNKS))
+
+
+def cut_table(table: TableSource, chunk_bytes: int, settings: Settings) -> Cut:
+    """Look into a table to cut it into chunks of about so many bytes."""
+    try:
+        return _cut(table, chunk_bytes, settings)
+    except BAD_TABLE as problem:
+        return failed(table, problem)
+
+
+def _cut(table: TableSource, chunk_bytes: int, settings: Settings) -> LargeTable | None:
     layout = layout_of(table)
     chunks = plan_chunks(table, layout, chunk_bytes)
     if len(chunks) == 1:

@@ -4,6 +4,7 @@ import glob
 import posixpath
 from collections.abc import Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -15,6 +16,7 @@ from covary.masking import Secrets, bare_url
 from covary.tablesource import FoundFile
 
 REQUESTS_AT_ONCE = 32
+WEB, PAGE = ("http://", "https://"), "text/html"
 
 
 # What stores mean by their errors, by the name of the error: their packages need not be installed.
@@ -79,6 +81,12 @@ def _listed(files: Any, place: str) -> tuple[dict[str, Any], str]:
     if _is_glob(place):
         fixed = place[: min(place.find(mark) for mark in "*?[" if mark in place)]
         return files.glob(place, detail=True), posixpath.dirname(fixed)
+    if place.startswith(WEB):
+        # To look for links, all of a page would be read, and what is no page may have no end.
+        with suppress(FileNotFoundError):
+            info = files.info(place)
+            if info.get("mimetype") != PAGE:
+                return {place.rstrip("/"): info}, place.rstrip("/")
     # Of a file on the web, a listing tells nothing but its own name.
     found = {path: info or files.info(path) for path, info in files.find(place, detail=True).items()}
     if not found:  # a file that can't be listed, only asked for: a web page, say
@@ -89,7 +97,7 @@ def _listed(files: Any, place: str) -> tuple[dict[str, Any], str]:
 
 def _is_glob(place: str) -> bool:
     """Whether a place is a pattern; what follows a ? on the web is a question."""
-    return glob.has_magic(place.partition("?")[0] if place.startswith(("http://", "https://")) else place)
+    return glob.has_magic(place.partition("?")[0] if place.startswith(WEB) else place)
 
 
 def _lakehouses(files: Any, place: str, found: Collection[str]) -> dict[str, str]:

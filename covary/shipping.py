@@ -49,6 +49,41 @@ def as_task(function: Callable[..., Any], *first: Any) -> Callable[[Any], Any]:
     return run
 
 
+def as_numbered_task(function: Callable[..., Iterator[Any]], *first: Any) -> Callable[[Any], Any]:
+    """Give what Spark is to call on its workers for some numbers: a function that works on one at a time.
+
+    It is called in a process of its own, with its first arguments, a number, and who watches it. What Spark
+    knows as the worker only looks on: whatever a table does to that process, the worker lives.
+    """
+    packed = pickle.dumps((function, first))
+
+    def run(batches: Any) -> Any:
+        from covary.apart import apart  # noqa: PLC0415  (on the worker)
+
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from apart().do(packed, number)
+
+    return run
+
+
+def as_table_task(function: Callable[..., Iterator[Any]], *first: Any) -> Callable[[Any], Any]:
+    """Give what Spark is to call on its workers for a table: the function is called as a numbered one is.
+
+    What it yields are the batches of a table.
+    """
+    packed = pickle.dumps((function, first))
+
+    def run(table: Any) -> Any:
+        from pyarrow import Table  # noqa: PLC0415
+
+        from covary.apart import apart  # noqa: PLC0415
+
+        return Table.from_batches(list(apart().do(packed, table)))
+
+    return run
+
+
 class Parcels(Generic[T]):
     """What tasks work on, packed one by one: a task of a large build unpacks only its own."""
 

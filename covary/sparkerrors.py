@@ -31,6 +31,10 @@ WORKERS_LACK = (
         "name one of this version in PYSPARK_PYTHON, or run covary with theirs",
     ),
     (
+        re.compile(r"EndedEarly: (.+)"),
+        "on Spark's workers, {}: is there memory for Python processes, and do they live?",
+    ),
+    (
         re.compile(r'Cannot run program "([^"\n]++)": .*No such file'),
         "Spark's workers have no Python at {}: name theirs in PYSPARK_PYTHON",
     ),

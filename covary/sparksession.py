@@ -13,7 +13,7 @@ from threading import Event, Thread, current_thread, main_thread
 from typing import TYPE_CHECKING, Any, cast
 
 from covary.errors import CovaryError, MissingPart
-from covary.sparksettings import is_local_master, python_of_workers, session_settings
+from covary.sparksettings import is_local_master, python_of_workers, session_settings, with_retries
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -86,7 +86,7 @@ def start_session(master: str | None = None, remote: str | None = None) -> "Spar
         )
     os.environ["PYSPARK_PYTHON"] = python_of_workers()
     master = master or "local[*]"
-    builder = SparkSession.builder.master(master)
+    builder = SparkSession.builder.master(with_retries(master))
     for name, value in session_settings(master).items():
         builder = builder.config(name, value)
     return _start(builder)

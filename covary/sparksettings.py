@@ -10,12 +10,19 @@ from urllib.parse import urlsplit
 LIGHT_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 THIS_MACHINE = re.compile(r"localhost|127\.\d+\.\d+\.\d+|\[::1\]")
+TRIES = 4
 PYTHON_SETTING = re.compile(r"^[^\S\n]*spark\.pyspark\.python[\s=]+(\S+)", re.MULTILINE)
 
 
 def is_local_master(master: str) -> bool:
     """Whether a master's tasks run on this machine, by this Python."""
     return master.startswith("local") and not master.startswith("local-cluster")
+
+
+def with_retries(master: str) -> str:
+    """Let a local master try a task again whose worker died, as clusters do; unless it says how often."""
+    cores = re.fullmatch(r"local(?:\[(\d+|\*)\])?", master)
+    return f"local[{cores[1] or 1},{TRIES}]" if cores else master
 
 
 def session_settings(master: str) -> dict[str, str]:

@@ -75,7 +75,8 @@ def spark_rows(source: str, spark: "SparkSession") -> "DataFrame":
     except Exception as problem:
         if type(problem).__name__ != "ParseException":
             raise
-        reason = f"Spark takes it for no query ({spark_reason(problem, source)}); name a table, or write one SELECT"
+        why = spark_reason(problem, source)
+        reason = f"Spark takes it for no query ({why}); name a table, or write one SELECT"
         raise UnreadableTable(source, reason) from problem
 
 

@@ -3,8 +3,12 @@
 A table small enough for one task is read and finished there. A larger one is cut into chunks: each is
 sketched by a task of its own, and another merges the partial sketches. Finished tables go into a segment in
 the build's scratch folder; what travels between tasks is only partial sketches.
+
+A task may run in a process that ends at one of its tables: it is then done again, and knows at which.
 """
 
+import pickle
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import chain
@@ -14,14 +18,16 @@ from typing import IO, Any
 import polars as pl
 import pyarrow as pa
 
+from covary.apart import DIED, UNWATCHED, Ended, Watch
 from covary.columns import with_numbers
 from covary.frames import merge_all, sketch_batches
 from covary.kernel import finish
 from covary.keyreading import FEWEST_PERIODS
 from covary.keyrows import Key, readings_of
-from covary.notes import BAD_TABLE, failed, is_lasting, notes_of, reason_of, record_of
+from covary.limits import is_of_the_table, too_much
+from covary.notes import BAD_TABLE, ended_early, failed, is_lasting, notes_of, reason_of, record_of
 from covary.partials import PARTIAL, partial_from, partial_row, tallies_from, tallies_row
-from covary.plans import PARTS, PROGRESS, LargeTable, Settings, group_name, table_name
+from covary.plans import PARTS, PROGRESS, Cut, LargeTable, Settings, cut_table, group_name, table_name
 from covary.records import TableRecord
 from covary.roles import roles_of
 from covary.segment import build_segment
@@ -31,19 +37,65 @@ from covary.tables import WHOLE, Chunk, layout_of, read_chunk
 from covary.tablesource import TableSource
 from covary.tallies import Tallies
 
+WRITING = ""  # what a task does when all its tables are read
 
-def sketch_group(number: int, tables: Sequence[TableSource], settings: Settings) -> None:
+Finished = tuple[TableRecord, list[Sketch]]
+
+
+def sketch_group(
+    number: int, tables: Sequence[TableSource], settings: Settings, watch: Watch = UNWATCHED
+) -> None:
     """Read, sketch and finish whole tables, and write them as one segment."""
-    finished = []
-    with progress_log(settings, f"group-{number}") as note:
-        for table in tables:
+    task, memory = f"group-{number}", settings.limits.memory
+    ends = ends_before(settings, task, watch)
+    finished: list[Finished] = []
+    with progress_log(settings, task) as note:
+        for place, table in enumerate(tables):
+            kept = watch.folder / str(place) if watch.is_again and watch.folder else None
+            if kept and kept.exists():
+                finished.append(pickle.loads(kept.read_bytes()))
+                continue
             note("reading", table.name)
-            finished.append(_sketch_whole(table, settings))
+            if problem := too_much(before := ends(table.name)):
+                finished.append((ended_early(table, problem, before), []))
+            else:
+                watch.begin(table.name, settings.limits.seconds_for(table), memory)
+                finished.append(_sketch_whole(table, settings))
             note("done", table.name)
+            if kept:  # so that a third process need not read it again
+                _write_whole(kept, pickle.dumps(finished[-1]))
+    watch.begin(WRITING, memory=memory)
+    if problem := too_much(before := ends(WRITING)):
+        finished = [(ended_early(table, problem, before), []) for table in tables]
     write_files(build_segment(finished), Path(settings.scratch, PARTS, group_name(number)))
 
 
-def _sketch_whole(table: TableSource, settings: Settings) -> tuple[TableRecord, list[Sketch]]:
+def ends_before(settings: Settings, task: str, watch: Watch) -> Callable[[str], list[Ended]]:
+    """Give a function that tells how earlier processes ended at a table, in this worker or in one that died.
+
+    What a worker that died did is in the task's log, where there is one: it began a table, and no more.
+    """
+    begun: Counter[str] = Counter()
+    with suppress(OSError):
+        for line in Path(settings.scratch, PROGRESS, task).read_text(encoding="utf-8").split("\n"):
+            event, _, table = line.partition("\t")
+            begun[table] += 1 if event == "reading" else -1
+
+    def ends(step: str) -> list[Ended]:
+        known = watch.ends_at(step)
+        lost = begun[_as_logged(step)] - len(known)
+        return [Ended(step, DIED)] * lost + known
+
+    return ends
+
+
+def _write_whole(path: Path, content: bytes) -> None:
+    draft = path.with_suffix(".part")
+    draft.write_bytes(content)
+    draft.rename(path)
+
+
+def _sketch_whole(table: TableSource, settings: Settings) -> Finished:
     try:
         layout = layout_of(table)
         batches = read_chunk(Chunk(table, 0, *WHOLE), layout)
@@ -104,12 +156,34 @@ def _worth_having(sketches: Sequence[Sketch], keys: Sequence[Key]) -> list[Sketc
     ]
 
 
-def sketch_chunk(number: int, table: LargeTable, chunk: Chunk, settings: Settings) -> pa.RecordBatch:
+def cut_large(settings: Settings, cut: tuple[TableSource, int], watch: Watch) -> Iterator[Cut]:
+    """Look into a table to cut it into chunks of about so many bytes."""
+    table, chunk_bytes = cut
+    ends = watch.ends_at(table.name)
+    if problem := too_much(ends):
+        yield ended_early(table, problem, ends)
+    else:
+        watch.begin(table.name, settings.limits.seconds_for(table), settings.limits.memory)
+        yield cut_table(table, chunk_bytes, settings)
+
+
+def sketch_chunk(
+    number: int, table: LargeTable, chunk: Chunk, settings: Settings, watch: Watch = UNWATCHED
+) -> pa.RecordBatch:
     """Sketch one chunk of a large table to partial sketches, one row each."""
-    with progress_log(settings, f"chunk-{number}-{chunk.number}") as note:
-        note("reading", table.source.name)
-    frames = read_chunk(chunk, table.layout, table.roles.columns)
-    return sketch_frames(number, table, frames, chunk.number, settings)
+    source, task = table.source, f"chunk-{number}-{chunk.number}"
+    ends = ends_before(settings, task, watch)(source.name)
+    if problem := too_much(ends):
+        return _problem_row(number, problem, is_of_the_table(ends, source))
+    with progress_log(settings, task) as note:
+        note("reading", source.name)
+        watch.begin(
+            source.name, settings.limits.seconds_for(source, len(table.chunks)), settings.limits.memory
+        )
+        frames = read_chunk(chunk, table.layout, table.roles.columns)
+        partials = sketch_frames(number, table, frames, chunk.number, settings)
+        note("sketched", source.name)
+    return partials
 
 
 def sketch_frames(
@@ -126,13 +200,33 @@ def sketch_frames(
         rows = [partial_row(number, partial, counted.rows) for partial in partials]
         rows.append(tallies_row(number, tallies))
     except BAD_TABLE as problem:
-        lasting = is_lasting(problem, table.source)
-        rows = [{"table": number, "problem": reason_of(problem, table.source), "lasting": lasting}]
+        return _problem_row(number, reason_of(problem, table.source), is_lasting(problem, table.source))
     return pa.RecordBatch.from_pylist(rows, schema=PARTIAL)
 
 
-def merge_chunks(number: int, table: LargeTable, partials: pa.Table, settings: Settings) -> None:
+def _problem_row(number: int, problem: str, lasting: bool) -> pa.RecordBatch:
+    row = {"table": number, "problem": problem, "lasting": lasting}
+    return pa.RecordBatch.from_pylist([row], schema=PARTIAL)
+
+
+def merge_chunks(
+    number: int, table: LargeTable, partials: pa.Table, settings: Settings, watch: Watch = UNWATCHED
+) -> None:
     """Merge the partial sketches of a large table and write it as a segment of its own."""
+    source, task = table.source, f"merge-{number}"
+    ends = ends_before(settings, task, watch)(source.name)
+    with progress_log(settings, task) as note:
+        note("reading", source.name)
+        if problem := too_much(ends):
+            finished: Finished = ended_early(source, problem, ends), []
+        else:
+            watch.begin(source.name, settings.limits.seconds_for(source), settings.limits.memory)
+            finished = _merged(table, partials, settings)
+        write_files(build_segment([finished]), Path(settings.scratch, PARTS, table_name(number)))
+        note("done", source.name)
+
+
+def _merged(table: LargeTable, partials: pa.Table, settings: Settings) -> Finished:
     rows = partials.to_pylist()
     problems = {row["problem"]: row["lasting"] for row in rows if row["problem"]}
     sketches: list[Sketch] = []
@@ -155,13 +249,11 @@ def merge_chunks(number: int, table: LargeTable, partials: pa.Table, settings: S
     record = record_of(
         table.source,
         max(row_counts.values(), default=0),
-        next(iter(problems), None),
+        min(problems, default=None),  # they arrive in any order
         notes_of(table.roles, tallies),
         all(problems.values()),
     )
-    write_files(build_segment([(record, sketches)]), Path(settings.scratch, PARTS, table_name(number)))
-    with progress_log(settings, f"merge-{number}") as note:
-        note("done", table.source.name)
+    return record, sketches
 
 
 @contextmanager
@@ -177,6 +269,10 @@ def progress_log(settings: Settings, task: str) -> Iterator[Callable[[str, str],
             # Progress is a courtesy: where it can't be written, the segment will say so.
             with suppress(OSError):
                 if log:
-                    log.write(f"{event}\t{table}\n".encode(errors="backslashreplace"))
+                    log.write(f"{event}\t{_as_logged(table)}\n".encode())
 
         yield note
+
+
+def _as_logged(table: str) -> str:
+    return table.encode(errors="backslashreplace").decode().replace("\n", " ")

@@ -15,7 +15,7 @@ import covary
 from covary import pipeline, plans
 from covary.errors import CannotWrite
 from covary.hashing import SCHEMES
-from covary.shipping import Parcels, as_task
+from covary.shipping import Parcels, as_numbered_task, as_table_task
 from covary.sketches import SketchConfig
 from covary.sources import find_tables
 
@@ -134,9 +134,9 @@ def test_what_travels_to_the_workers_can_be_pickled(lake, large, small_chunks, t
     assert pickle.loads(pickle.dumps((todo, settings))) == (todo, settings)
     groups, large = Parcels(todo.groups), Parcels(todo.large)
     for work in (
-        as_task(pipeline.sketch_groups, groups, settings),
-        as_task(pipeline.sketch_chunks, large, [0], settings),
-        as_task(pipeline.merge_table, large, settings),
+        as_numbered_task(pipeline.sketch_one_group, groups, settings),
+        as_numbered_task(pipeline.sketch_one_chunk, large, [0], settings),
+        as_table_task(pipeline.merge_table, large, settings),
     ):
         assert callable(cloudpickle.loads(cloudpickle.dumps(work)))
     arrived = pickle.loads(pickle.dumps(large))

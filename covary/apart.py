@@ -1,0 +1,339 @@
+"""Work in a process of its own, which may die, hang or fill the memory: nothing else ends with it.
+
+The process is started anew, never forked, so it is no matter what runs in the one that asks. It does one
+piece of work after the other. When it ends in the middle of one, a fresh process is given the same work and
+told how the one before it ended; what to make of that is the work's own decision.
+"""
+
+import ctypes
+import json
+import os
+import pickle
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from select import POLLIN, poll
+from threading import Thread
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+TOO_LONG, TOO_LARGE, DIED = "too long", "too large", "died"
+POLL_SECONDS = 0.05
+MOST_ENDS_ALIKE = 4  # at the same step, before it is given up
+STATM = Path("/proc/self/statm")
+CAN_MEASURE = STATM.exists()
+# A worker is one task: more threads than that would only fight over the cores.
+ONE_THREAD = {"POLARS_MAX_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+START = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
+    "from covary.apart import serve; serve(*map(int, sys.argv[2:]))"
+)
+SIZE_BYTES = 8
+STEP, PART, ERROR, END = b"s", b"p", b"x", b"e"
+DIES_WITH_ITS_PARENT = 1  # PR_SET_PDEATHSIG of Linux
+KILLED_BEFORE_OTHERS = "500"
+
+
+class Ended(NamedTuple):
+    """How a process ended that had not finished its work.
+
+    Attributes:
+        step: what it was at; "" if nothing that it had named.
+        cause: TOO_LONG, TOO_LARGE or DIED.
+        amount: the seconds or the bytes that it was allowed, or the signal that killed it; 0 if none did.
+    """
+
+    step: str
+    cause: str
+    amount: float = 0
+
+
+class EndedEarly(RuntimeError):
+    """A process ended again and again before its work was done."""
+
+    def __init__(self, ended: Ended) -> None:
+        super().__init__(f"the process that does the work ended early: {ended}")
+        self.ended = ended
+
+
+class Watch:
+    """Who watches a piece of work: is told of its steps, and knows how earlier processes ended at it."""
+
+    def __init__(
+        self,
+        tell: Callable[[tuple[str, float | None, int | None]], None] | None = None,
+        ended: Sequence[Ended] = (),
+        folder: Path | None = None,
+    ) -> None:
+        self._tell, self._ended, self._folder = tell, ended, folder
+
+    def begin(self, step: str, seconds: float | None = None, memory: int | None = None) -> None:
+        """Say what is being done from now on, and how many seconds and bytes it may take."""
+        if self._tell:
+            self._tell((step, seconds, memory))
+
+    def ends_at(self, step: str) -> list[Ended]:
+        """How earlier processes ended that were at a step."""
+        return [ended for ended in self._ended if ended.step == step]
+
+    @property
+    def is_again(self) -> bool:
+        """Whether an earlier process ended at this work."""
+        return bool(self._ended)
+
+    @property
+    def folder(self) -> Path | None:
+        """A folder for what the next process can go on from; removed when the work is done."""
+        if self._folder:
+            self._folder.mkdir(mode=0o700, exist_ok=True)
+        return self._folder
+
+
+UNWATCHED = Watch()  # work in the process that wants it done
+
+
+class Apart:
+    """At most one process to give work to; it stays for the next piece of work, until it is closed."""
+
+    def __init__(self) -> None:
+        self._process: _Process | None = None
+
+    def __enter__(self) -> "Apart":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the process, whatever it does."""
+        if self._process:
+            self._process.kill()
+            self._process = None
+
+    def do(self, work: bytes, given: Any = None) -> Iterator[Any]:
+        """Give what a function yields, called in the process.
+
+        Args:
+            work: the pickle of the function and of its first arguments.
+            given: what it is called with besides those; a `Watch` is the last.
+        """
+        ended: list[Ended] = []
+        folder = Path(tempfile.gettempdir(), f"covary-{uuid4().hex}")
+        try:
+            while True:
+                parts = self._ready().asked(work, given, ended, folder)
+                begun = False
+                try:
+                    for part in parts:
+                        begun = True
+                        yield part
+                    return
+                except EndedEarly as early:
+                    ended.append(early.ended)
+                    steps = [each.step for each in ended[-MOST_ENDS_ALIKE:]]
+                    if begun or steps == [early.ended.step] * MOST_ENDS_ALIKE:
+                        raise
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _ready(self) -> "_Process":
+        # One may have been started before this process was forked, or for another covary than this one's.
+        if self._process and not self._process.is_mine():
+            self.close()
+        if not (self._process and self._process.is_idle):
+            self.close()
+            self._process = _Process()
+        return self._process
+
+
+@cache
+def apart() -> Apart:
+    """Give the one process of this process that stays until it ends."""
+    return Apart()
+
+
+class _Process:
+    """One process that does work, seen from the one that asks."""
+
+    def __init__(self) -> None:
+        requests, self._requests = os.pipe()
+        self._answers, answers = os.pipe()
+        self._owner, self._path = os.getpid(), list(sys.path)
+        told = [json.dumps(self._path), *map(str, (self._owner, requests, answers))]
+        try:
+            self._started = subprocess.Popen(
+                [sys.executable, "-P", "-c", START, *told],
+                stdin=subprocess.DEVNULL,
+                pass_fds=(requests, answers),
+                process_group=0,  # so that all it may have started is killed with it
+                env=os.environ | ONE_THREAD,
+            )
+        finally:
+            os.close(requests)
+            os.close(answers)
+        self._waiting = poll()
+        self._waiting.register(self._answers, POLLIN)
+        self.is_idle = True
+        self._knows: bytes | None = None  # the work that it was sent
+        self._step = ""
+        self._seconds: float | None = None
+        self._memory: int | None = None
+        self._since = 0.0
+
+    def is_mine(self) -> bool:
+        """Whether this process started it, for the covary that it would load itself."""
+        return self._owner == os.getpid() and self._path == sys.path
+
+    def kill(self) -> None:
+        """End it, and all that it started."""
+        self.is_idle = False
+        if self._owner == os.getpid():
+            with suppress(ProcessLookupError):
+                os.killpg(self._started.pid, signal.SIGKILL)
+            self._started.wait()
+        for end in (self._requests, self._answers):
+            with suppress(OSError):
+                os.close(end)
+
+    def asked(self, work: bytes, given: Any, ended: Sequence[Ended], folder: Path) -> Iterator[Any]:
+        """Give it work, and yield what comes of it; EndedEarly if it ends before that is all."""
+        self.is_idle, finished = False, False
+        self._step, self._seconds, self._memory, self._since = "", None, None, time.monotonic()
+        try:
+            known = work if self._knows is not work else None
+            with suppress(BrokenPipeError):  # it has ended: that is seen at its answers
+                _send(self._requests, pickle.dumps((known, given, list(ended), folder), protocol=5))
+            self._knows = work
+            while True:
+                kind, content = self._next()
+                if kind == END:
+                    finished = True
+                    return
+                if kind == STEP:
+                    self._step, self._seconds, self._memory = pickle.loads(content)
+                    self._since = time.monotonic()
+                elif kind == PART:
+                    yield pickle.loads(content)
+                else:
+                    finished = True
+                    raise pickle.loads(content)
+        finally:
+            self.is_idle = finished
+            if not finished:
+                self.kill()
+
+    def _next(self) -> tuple[bytes, bytes]:
+        while not self._waiting.poll(POLL_SECONDS * 1e3):
+            self._require_limits()
+        self._require_limits()
+        kind = _read(self._answers, 1)
+        size = _read(self._answers, SIZE_BYTES)
+        content = _read(self._answers, int.from_bytes(size)) if len(size) == SIZE_BYTES else b""
+        if not kind or len(content) < int.from_bytes(size):
+            code = self._started.wait()
+            raise EndedEarly(Ended(self._step, DIED, max(0, -code)))
+        return kind, content
+
+    def _require_limits(self) -> None:
+        if self._seconds is not None and time.monotonic() - self._since > self._seconds:
+            raise EndedEarly(Ended(self._step, TOO_LONG, self._seconds))
+        if self._memory is not None and _memory_of(self._started.pid) > self._memory:
+            raise EndedEarly(Ended(self._step, TOO_LARGE, self._memory))
+
+
+def _memory_of(process: int) -> int:
+    """The bytes that a process holds, without files that are mapped; 0 where nobody can tell."""
+    if not CAN_MEASURE:
+        return 0
+    try:
+        _, resident, shared, *_ = Path(f"/proc/{process}/statm").read_bytes().split()
+    except (OSError, ValueError):
+        return 0
+    return (int(resident) - int(shared)) * os.sysconf("SC_PAGE_SIZE")
+
+
+def serve(parent: int, requests: int, answers: int) -> None:
+    """Do work until nobody is left who asks for it."""
+    for end in (requests, answers):
+        os.set_inheritable(end, False)
+    _end_with(parent)
+    _leave_no_trace()
+    function, first = None, ()
+    while len(size := _read(requests, SIZE_BYTES)) == SIZE_BYTES:
+        request = _read(requests, int.from_bytes(size))
+        try:
+            work, given, ended, folder = pickle.loads(request)
+            if work is not None:
+                function, first = pickle.loads(work)
+            del request, work
+            watch = Watch(lambda step: _send(answers, pickle.dumps(step), STEP), ended, folder)
+            assert function is not None
+            for part in function(*first, given, watch):
+                _send(answers, pickle.dumps(part, protocol=5), PART)
+            del given
+            _send(answers, b"", END)
+        except BrokenPipeError:
+            return
+        except BaseException as problem:
+            _send(answers, _packed_error(problem), ERROR)
+
+
+def _end_with(parent: int) -> None:
+    """End this process when the one that asks has ended, whatever it is doing then."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(DIES_WITH_ITS_PARENT, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)
+    else:
+        Thread(target=_wait_for_the_end_of, args=(parent,), daemon=True).start()
+
+
+def _wait_for_the_end_of(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(1)
+    os._exit(1)
+
+
+def _leave_no_trace() -> None:
+    """Write no memory to disk when killed, and be the one that is killed when the machine has none left."""
+    import resource  # noqa: PLC0415  (not everywhere)
+
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text(KILLED_BEFORE_OTHERS)
+
+
+def _packed_error(problem: BaseException) -> bytes:
+    """Write down an error with where it was raised; as text, if it is one that can't travel."""
+    told = "".join(traceback.format_exception(problem))
+    try:
+        problem.add_note(told)
+        packed = pickle.dumps(problem)
+        pickle.loads(packed)
+    except Exception:
+        return pickle.dumps(RuntimeError(told))
+    return packed
+
+
+def _send(end: int, content: bytes, kind: bytes = b"") -> None:
+    for whole in (kind + len(content).to_bytes(SIZE_BYTES), content):
+        rest = memoryview(whole)
+        while rest:
+            rest = rest[os.write(end, rest) :]
+
+
+def _read(end: int, size: int) -> bytes:
+    """Read so many bytes, or fewer if the other end is closed before."""
+    parts = []
+    while size and (part := os.read(end, min(size, 1 << 20))):
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)

@@ -1,0 +1,105 @@
+"""How long a table may take and how much memory, and what is said of one that takes more."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from covary.apart import DIED, TOO_LARGE, TOO_LONG, Ended
+from covary.errors import CovaryError
+from covary.fileformat import FILE_FORMATS
+from covary.filesystems import is_url
+from covary.tablesource import TableSource
+
+# A thousandth of the speed at which tables are usually read, and time for a slow server to answer.
+LEAST_SECONDS, BYTES_PER_SECOND = 600, 65_536
+QUERY_SECONDS = 1800  # how long a view computes has nothing to do with its size
+DEFAULT_MEMORY = 1_500_000_000
+LEAST_MEMORY = 300_000_000  # what a process takes that has read nothing yet, and a little table
+MOST_DEATHS = 2  # at one table
+UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+BINARY_UNITS = {"ki": 1 << 10, "mi": 1 << 20, "gi": 1 << 30, "ti": 1 << 40}
+SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?i?)b?\s*", re.IGNORECASE)
+KILLED = 9
+
+LONGER_THAN = "it took longer than {:.15g} s; --table-timeout sets another limit"
+LARGER_THAN = "it needs more than {:.15g} GB of memory; --memory sets another limit"
+SAID = re.compile(r"it (?:took longer|needs more) than (\S+) (s|GB)\b.*; --\S+ sets another limit")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What the tasks of one build may take for a table, or for each part of one that is read in parts.
+
+    Attributes:
+        seconds: None: many, and more for a larger table.
+        memory: bytes.
+    """
+
+    seconds: float | None = None
+    memory: int = DEFAULT_MEMORY
+
+    def seconds_for(self, table: TableSource, parts: int = 1) -> float:
+        """How long one of the parts of a table may take."""
+        if self.seconds is not None:
+            return self.seconds
+        least = LEAST_SECONDS if table.format in FILE_FORMATS else QUERY_SECONDS
+        return float(least + table.size // parts // BYTES_PER_SECOND)
+
+    def allow_more(self, problem: str) -> bool:
+        """Whether a table that was too much for the limits of an earlier build may take more now."""
+        said = SAID.fullmatch(problem)
+        if not said:
+            return False
+        # Nobody gave a limit, now or then: it was no less.
+        seconds = LEAST_SECONDS if self.seconds is None else self.seconds
+        return (seconds if said[2] == "s" else self.memory / 1e9) > float(said[1])
+
+
+DEFAULT_LIMITS = Limits()
+
+
+def limits_of(table_timeout: float | None, memory: str | int | None) -> Limits:
+    """Read the limits that a person gave."""
+    if table_timeout is not None and not table_timeout > 0:
+        raise CovaryError(f"--table-timeout must be more than 0 seconds, not {table_timeout:g}")
+    return Limits(table_timeout, DEFAULT_MEMORY if memory is None else bytes_of(memory))
+
+
+def bytes_of(memory: str | int) -> int:
+    """Read a size of memory, such as 1.5GB."""
+    written = SIZE.fullmatch(str(memory))
+    unit = written[2].lower() if written else "i"
+    factor = UNITS.get(unit) or BINARY_UNITS.get(unit)
+    if not (written and factor):
+        raise CovaryError(f"--memory must be a size such as 1.5GB or 800MB, not {str(memory)!r}")
+    size = int(float(written[1]) * factor)
+    if size < LEAST_MEMORY:
+        raise CovaryError(
+            f"--memory must be at least {LEAST_MEMORY // 10**6}MB, which a worker needs for itself"
+        )
+    return size
+
+
+def too_much(ended: Sequence[Ended]) -> str | None:
+    """Say why a table is not tried again, from how the processes ended that read it; None: it is.
+
+    Time is the table's own, whatever was read before it. Memory may be that of others, and a death the
+    machine's: so there is a second try, in a process that has read nothing else.
+    """
+    for each in ended:
+        if each.cause == TOO_LONG:
+            return LONGER_THAN.format(each.amount)
+    if len(ended) < MOST_DEATHS:
+        return None
+    last = ended[-1]
+    if last.cause == TOO_LARGE:
+        return LARGER_THAN.format(last.amount / 1e9)
+    if last.amount == KILLED:
+        return "the process that read it was killed twice; this machine may have too little memory for it"
+    signal = f" (signal {last.amount:.0f})" if last.amount else ""
+    return f"the process that read it died twice{signal}"
+
+
+def is_of_the_table(ended: Sequence[Ended], table: TableSource) -> bool:
+    """Whether a table goes beyond its limits as long as it is as it is: it lies here, and no process died."""
+    return bool(table.version) and not is_url(table.path) and all(each.cause != DIED for each in ended)

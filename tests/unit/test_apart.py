@@ -1,0 +1,147 @@
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import covary
+from covary.apart import DIED, TOO_LARGE, TOO_LONG, UNWATCHED, Apart, Ended, EndedEarly
+
+HERE = Path(__file__).parent
+ROOT = Path(covary.__file__).parents[1]
+
+measured = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="looks for memory in /proc")
+
+
+@pytest.fixture(scope="module")
+def process():
+    with pytest.MonkeyPatch.context() as patch, Apart() as process:
+        patch.syspath_prepend(HERE)
+        yield process
+
+
+def done(process, name, given=None):
+    import deadly_work  # noqa: PLC0415
+
+    return list(process.do(pickle.dumps((getattr(deadly_work, name), ())), given))
+
+
+def is_alive(number):
+    try:
+        return Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def wait_for(condition):
+    end = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_work_is_done_in_one_process_that_is_not_this_one(process):
+    given, threads, number = done(process, "tell", {"a": 1})
+    assert (given, threads) == ({"a": 1}, "1")
+    assert number != os.getpid()
+    assert done(process, "tell")[-1] == number
+
+
+def test_an_error_arrives_with_where_it_was_raised_and_ends_nothing(process):
+    number = done(process, "tell")[-1]
+    with pytest.raises(KeyError, match="it") as raised:
+        done(process, "fail", KeyError("it"))
+    assert "deadly_work.py" in raised.value.__notes__[0]
+    with pytest.raises(RuntimeError, match="CanNotTravel: all of"):
+        done(process, "fail_in_a_strange_way")
+    assert done(process, "tell")[-1] == number
+
+
+@pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGKILL, signal.SIGABRT])
+def test_work_that_kills_its_process_is_done_again_and_told_how_it_ended(process, number):
+    (ended, others, kept), _ = done(process, "die_of", (2, number))
+    assert ended == [Ended("deadly", DIED, number)] * 2
+    assert others == []
+    assert kept == ["0", "1"]
+
+
+def test_what_processes_kept_for_each_other_is_removed(process):
+    *_, folder = done(process, "die_of", (1, signal.SIGKILL))
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize("name", ["crash", "give_up_at_once"])
+def test_work_that_never_gets_past_a_step_is_given_up(process, name):
+    with pytest.raises(EndedEarly, match="ended early") as raised:
+        done(process, name)
+    assert raised.value.ended == Ended("all", DIED, signal.SIGSEGV if name == "crash" else 0)
+    assert done(process, "tell", 1)[0] == 1
+
+
+@pytest.mark.parametrize("name", ["hang_in_native_code", "hang_in_python"])
+def test_a_step_that_takes_too_long_is_ended_whatever_it_does(process, name):
+    started = time.monotonic()
+    ((ended,),) = done(process, name, 0.3)
+    assert ended[1:] == (TOO_LONG, 0.3)
+    assert time.monotonic() - started < 20
+
+
+@measured
+def test_a_step_that_takes_too_much_memory_is_ended(process):
+    (ended,) = done(process, "take_memory", (4 << 30, 400 << 20))
+    assert ended == [Ended("all", TOO_LARGE, 400 << 20)]
+    assert done(process, "take_memory", (100 << 20, 400 << 20)) == [[]]
+
+
+@measured
+def test_a_file_that_is_mapped_takes_no_memory(process, tmp_path):
+    with (tmp_path / "file").open("wb") as file:
+        file.truncate(400 << 20)
+    assert done(process, "map_a_file", str(tmp_path / "file")) == [0]
+
+
+@measured
+def test_what_a_process_started_ends_with_it(process, tmp_path):
+    done(process, "start_another", str(tmp_path / "number"))
+    number = int((tmp_path / "number").read_text())
+    wait_for(lambda: not is_alive(number))
+
+
+ASKS = """
+import pickle, sys
+sys.path.insert(0, sys.argv[1])
+import deadly_work
+from covary.apart import Apart
+list(Apart().do(pickle.dumps((deadly_work.sleep_long, ())), sys.argv[2]))
+"""
+
+
+@measured
+def test_a_process_ends_with_the_one_that_asked(tmp_path):
+    told = tmp_path / "number"
+    command = [sys.executable, "-c", ASKS, str(HERE), str(told)]
+    asking = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    wait_for(lambda: told.exists() and told.read_text())
+    number = int(told.read_text())
+    assert is_alive(number)
+    asking.kill()
+    asking.wait()
+    wait_for(lambda: not is_alive(number))
+
+
+def test_work_that_nobody_waits_for_any_more_is_ended(process, tmp_path):
+    import deadly_work  # noqa: PLC0415
+
+    parts = process.do(pickle.dumps((deadly_work.tell, ())))
+    next(parts)
+    parts.close()
+    assert done(process, "tell", 2)[0] == 2
+
+
+def test_without_anyone_who_watches_nothing_is_told_and_nothing_known():
+    UNWATCHED.begin("a", 1, 1)
+    assert (UNWATCHED.ends_at("a"), UNWATCHED.is_again, UNWATCHED.folder) == ([], False, None)
