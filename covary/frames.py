@@ -8,7 +8,7 @@ import polars as pl
 
 from covary.columns import ColumnProfile, profile_columns
 from covary.errors import NoSuchColumn, UnusableColumn
-from covary.kernel import finish, merge, sketch_read, sketch_rows
+from covary.kernel import finish, merge_all, sketch_read, sketch_rows
 from covary.keychoice import keys_named
 from covary.keyrows import SEPARATOR, Key, ReadColumn
 from covary.keys import normaliser_of
@@ -21,7 +21,9 @@ from covary.times import GRANULARITIES
 
 MOST_KEY_COLUMNS = 3
 CHUNK_ROWS = 1 << 40  # a row's place in its table is its chunk times this, plus its place in the chunk
-PARTIALS_AT_ONCE = 16
+# Partial sketches wait to be merged, many at once, until they are so many or weigh so much.
+PARTIALS_AT_ONCE, BYTES_AT_ONCE = 16, 64 << 20
+PARTIAL_BYTES = 1024  # of a partial sketch besides its arrays
 
 
 def sketch_batches(
@@ -41,6 +43,7 @@ def sketch_batches(
     waiting: list[list[Partial]] = []
     of_keys = Tallies()
     row = chunk * CHUNK_ROWS
+    weight = 0
     for rows in batches:
         read = numbers_of(rows, numbers, tallies)
         if known:
@@ -49,17 +52,20 @@ def sketch_batches(
         else:
             waiting.append(sketch_rows(rows, keys, read, config, table, row, of_keys))
         row += rows.height
-        if len(waiting) >= PARTIALS_AT_ONCE:
+        weight += _weight(waiting[-1])
+        if len(waiting) >= PARTIALS_AT_ONCE or (len(waiting) > 1 and weight >= BYTES_AT_ONCE):
             waiting = [merge_all(waiting, config)]
+            weight = _weight(waiting[0])
     for name, tally in of_keys.items():
         if name not in numbers:  # a column that is both is counted once
             tallies.add(name, tally)
     return merge_all(waiting, config)
 
 
-def merge_all(parts: Sequence[Sequence[Partial]], config: SketchConfig) -> list[Partial]:
-    """Merge the partials of several parts of a table, pair by pair."""
-    return [merge(of_pair, config) for of_pair in zip(*parts, strict=True)]
+def _weight(partials: Sequence[Partial]) -> int:
+    return sum(
+        PARTIAL_BYTES + sum(array.nbytes for array in partial.states.values()) for partial in partials
+    )
 
 
 def sketch(

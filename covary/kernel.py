@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from itertools import groupby
+from itertools import chain, groupby
 from operator import add
 from typing import Any
 
@@ -20,6 +20,7 @@ from covary.tallies import Tallies
 
 ROWS_AT_ONCE = 1 << 21  # at most, so that the limbs of sums stay exact
 CELLS_AT_ONCE = 1 << 22  # rows x columns folded in one go: bounds memory
+ROWS_WORTH_A_STEP = 1 << 14  # of a wide table rather fewer columns are folded at once than fewer rows
 FIRST_BLOCK, LARGEST_BLOCK = 1 << 14, 1 << 18
 
 
@@ -41,12 +42,12 @@ def sketch_rows(
     tallies = Tallies() if tallies is None else tallies
     parts: list[list[Partial]] = []
     readings = readings_of(keys)
-    step = max(1, min(ROWS_AT_ONCE, CELLS_AT_ONCE // len(numbers)))
+    step = min(ROWS_AT_ONCE, max(ROWS_WORTH_A_STEP, CELLS_AT_ONCE // len(numbers)))
     for start in range(0, max(rows.height, 1), step):
         read = read_columns(rows.slice(start, step), readings, config.scheme, tallies)
         some = {name: column.slice(start, step) for name, column in numbers.items()}
         parts.append(sketch_read(read, keys, some, config, table, first_row + start))
-    return [merge(pieces, config) for pieces in zip(*parts, strict=True)]
+    return merge_all(parts, config)
 
 
 def sketch_read(
@@ -57,14 +58,22 @@ def sketch_read(
     table: str,
     first_row: int,
 ) -> list[Partial]:
-    """Sketch rows whose key columns have been read."""
-    values = number_columns(numbers)
-    partials: list[Partial] = []
-    for key, levels in zip(keys, hash_keys(keys, columns, config.scheme), strict=True):
-        pair = ColumnPair(table, key.name, "")
-        rooms = [config.room(depth) if key.stored else config.size for depth in range(len(levels))]
-        partials += _sketch_key(pair, levels, values.without(key.columns), config, first_row, rooms)
-    return partials
+    """Sketch rows whose key columns have been read: of a wide table some number columns at a time."""
+    hashed = hash_keys(keys, columns, config.scheme)
+    rows = len(next(iter(numbers.values())))
+    at_once = max(1, CELLS_AT_ONCE // max(rows, 1))
+    names = list(numbers)
+    found: dict[tuple[str, str], list[Partial]] = {
+        (key.name, level.granularity): [] for key, levels in zip(keys, hashed, strict=True) for level in levels
+    }
+    for start in range(0, len(names), at_once):
+        values = number_columns({name: numbers[name] for name in names[start : start + at_once]})
+        for key, levels in zip(keys, hashed, strict=True):
+            pair = ColumnPair(table, key.name, "")
+            rooms = [config.room(depth) if key.stored else config.size for depth in range(len(levels))]
+            for partial in _sketch_key(pair, levels, values.without(key.columns), config, first_row, rooms):
+                found[partial.pair.key, partial.pair.granularity].append(partial)
+    return list(chain.from_iterable(found.values()))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -230,7 +239,7 @@ def _cut(hashes: Hashes, states: States, size: int) -> Iterator[tuple[Hashes, St
     present = states["count"] > 0
     if present.all():  # one array of hashes, shared by all columns
         kept, complete = hashes[:size].copy(), hashes.size <= size
-        first = {name: array[:, :size] for name, array in states.items()}
+        first = states if complete else {name: _first(array, size) for name, array in states.items()}
         for column in range(present.shape[0]):
             yield kept, {name: array[column] for name, array in first.items()}, complete
         return
@@ -240,22 +249,51 @@ def _cut(hashes: Hashes, states: States, size: int) -> Iterator[tuple[Hashes, St
         yield hashes[held[:size]], state, held.size <= size
 
 
+def _first(array: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
+    """Copy the first keys, so that the rest, often many times as much, can be forgotten."""
+    if array.strides[0] == 0:  # the same row for all columns
+        return np.broadcast_to(array[0, :size].copy(), (array.shape[0], size))
+    return array[:, :size].copy()
+
+
 def merge(partials: Sequence[Partial], config: SketchConfig) -> Partial:
     """Merge partials of one pair; neither their order nor their grouping changes a bit of the result.
 
     Exact, because a key among the n smallest overall is among the n smallest of every part that holds it.
     """
-    if len(partials) == 1:
-        return partials[0]
-    every = np.concatenate([partial.hashes for partial in partials])
+    return merge_all([[partial] for partial in partials], config)[0]
+
+
+def merge_all(parts: Sequence[Sequence[Partial]], config: SketchConfig) -> list[Partial]:
+    """Merge the partials of several parts of a table, pair by pair: those that share their keys at once."""
+    if len(parts) == 1:
+        return list(parts[0])
+    merged: list[Partial] = []
+    start = 0
+    for stop in range(1, len(parts[0]) + 1):
+        shares = stop < len(parts[0]) and all(part[stop].hashes is part[start].hashes for part in parts)
+        width = (stop - start) * sum(part[start].hashes.size for part in parts)
+        if not shares or width >= CELLS_AT_ONCE:
+            merged += _merge_columns([part[start:stop] for part in parts], config)
+            start = stop
+    return merged
+
+
+def _merge_columns(parts: Sequence[Sequence[Partial]], config: SketchConfig) -> list[Partial]:
+    """Merge the partials of columns that have the same keys, in each of several parts."""
+    every = np.concatenate([part[0].hashes for part in parts])
     distinct, grouped = _group(every, config.scheme.order(every), config.scheme)
-    states = merge_states(concatenate([partial.states for partial in partials]), grouped)
-    one_column = {name: array[None, :] for name, array in states.items()}
-    room = partials[0].room
-    hashes, state, all_kept = next(_cut(distinct, one_column, room))
-    counts = reduce(add, (partial.counts for partial in partials))
-    complete = all_kept and all(partial.complete for partial in partials)
-    return Partial(partials[0].pair, hashes, state, counts, complete, room)
+    states = merge_states(
+        concatenate([stack([partial.states for partial in part]) for part in parts]), grouped
+    )
+    room = parts[0][0].room
+    merged: list[Partial] = []
+    for column, (hashes, state, all_kept) in enumerate(_cut(distinct, states, room)):
+        of_pair = [part[column] for part in parts]
+        counts = reduce(add, (partial.counts for partial in of_pair))
+        complete = all_kept and all(partial.complete for partial in of_pair)
+        merged.append(Partial(of_pair[0].pair, hashes, state, counts, complete, room))
+    return merged
 
 
 def finish(partials: Sequence[Partial], config: SketchConfig) -> list[Sketch]:

@@ -23,6 +23,7 @@ PROBED_ROWS, REPEATED_SHARE = 1 << 14, 0.75
 LONGEST_SHOWN = 1_000  # characters of an example
 EXAMPLES_KEPT = 32  # of a column of an index, to show how its keys were made canonical
 LAST_BITS = (1 << 16) - 1
+VIEWS = pl.CompatLevel.newest()
 Examples = tuple[tuple[str, str], ...]
 Rows = npt.NDArray[np.intp]
 Levels = dict[str, HashedColumn]  # by granularity
@@ -152,7 +153,8 @@ def _repeats(column: pl.Series, reading: KeyReading) -> bool:
 
 def _read_repeating(column: pl.Series, reading: KeyReading, scheme: HashScheme) -> ReadColumn:
     """Read each distinct cell once."""
-    encoded = column.to_arrow().dictionary_encode()
+    # As views of text, which are not copied: a few long cells may stand in millions of rows.
+    encoded = column.to_arrow(compat_level=VIEWS).dictionary_encode()
     cells = pl.Series(CELLS, encoded.dictionary)
     (text,) = key_texts(cells.to_frame(), {CELLS: reading})
     hashed = _keys_alone(scheme.identify([text])[0], reading, scheme)

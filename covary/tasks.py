@@ -20,8 +20,8 @@ import pyarrow as pa
 
 from covary.apart import DIED, UNWATCHED, Ended, Watch
 from covary.columns import with_numbers
-from covary.frames import merge_all, sketch_batches
-from covary.kernel import finish
+from covary.frames import sketch_batches
+from covary.kernel import finish, merge_all
 from covary.keyreading import FEWEST_PERIODS
 from covary.keyrows import Key, readings_of
 from covary.limits import is_of_the_table, too_much
