@@ -63,9 +63,7 @@ def sketch_batches(
 
 
 def _weight(partials: Sequence[Partial]) -> int:
-    return sum(
-        PARTIAL_BYTES + sum(array.nbytes for array in partial.states.values()) for partial in partials
-    )
+    return sum(PARTIAL_BYTES + sum(array.nbytes for array in partial.states.values()) for partial in partials)
 
 
 def sketch(

@@ -63,8 +63,9 @@ def sketch_read(
     rows = len(next(iter(numbers.values())))
     at_once = max(1, CELLS_AT_ONCE // max(rows, 1))
     names = list(numbers)
+    of_keys = zip(keys, hashed, strict=True)
     found: dict[tuple[str, str], list[Partial]] = {
-        (key.name, level.granularity): [] for key, levels in zip(keys, hashed, strict=True) for level in levels
+        (key.name, level.granularity): [] for key, levels in of_keys for level in levels
     }
     for start in range(0, len(names), at_once):
         values = number_columns({name: numbers[name] for name in names[start : start + at_once]})

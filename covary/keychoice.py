@@ -63,7 +63,7 @@ def pairs_found(
     """
     keys = [key for key in keys if SEPARATOR not in key.name][:MOST_PAIRED]
     columns = [next(iter(read[key.name].levels.values())) for key in keys]
-    counts = [_distinct(column) for column in columns]
+    counts = [distinct_keys(column) for column in columns]
     by_name = {profile.name: profile for profile in profiles}
     found: list[tuple[float, bool, int, Key]] = []
     for one, other in combinations(range(len(columns)), 2):
@@ -72,7 +72,7 @@ def pairs_found(
         more, fewer = sorted((counts[one], counts[other]), reverse=True)
         if rows < FEWEST_ROWS or fewer < 2 or more >= IDENTIFYING * rows:
             continue
-        count = _distinct(together)
+        count = distinct_keys(together)
         told_apart = max(more * BEYOND_ONE, rows / MOST_ROWS_PER_PAIR)
         structure = _structure(count, more * fewer, rows)
         if count >= IDENTIFYING * rows or (structure and count >= told_apart):
@@ -105,14 +105,15 @@ def _pair(one: Key, other: Key, read: Mapping[str, ReadColumn], scheme: HashSche
     for granularity in pair.granularities:
         if kept and granularity in ("week", "quarter"):
             continue
-        count = _distinct(hashed_at(levels, granularity, scheme))
+        count = distinct_keys(hashed_at(levels, granularity, scheme))
         if count <= IDENTIFYING * last:
             kept.append(granularity)
             last = count
     return replace(pair, granularities=tuple(kept))
 
 
-def _distinct(column: HashedColumn) -> int:
+def distinct_keys(column: HashedColumn) -> int:
+    """Count the keys of a column."""
     held = column.hashes if column.present is None else column.hashes[column.present]
     ordered = np.sort(held)
     return int(np.count_nonzero(ordered[1:] != ordered[:-1])) + 1 if ordered.size else 0

@@ -1,11 +1,12 @@
 """What the columns of a table serve as: decided once, from a sample of its rows, for all of them."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import polars as pl
 
 from covary.columns import ColumnProfile, choose, in_runs, profile_columns
+from covary.keybudget import MOST_BYTES, Budget
 from covary.keychoice import keys_named, pairs_found, split_key
 from covary.keyrows import EXAMPLES_KEPT, Examples, Key, ReadColumn, read_columns, readings_of
 from covary.keys import NORMALISERS
@@ -15,6 +16,7 @@ from covary.tallies import Tallies
 
 # To find pairs of columns that identify rows, and examples of keys. In runs: pairs repeat among neighbours.
 SAMPLED_ROWS, SAMPLED_RUNS = 16_384, 16
+LEFT_OUT = "left out to keep the index in proportion"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,7 @@ class Roles:
     keys: tuple[Key, ...]
     numbers: dict[str, NumberReading]
     examples: dict[str, Examples]  # of key columns whose text is made canonical
+    left_out: tuple[str, ...] = ()  # what is not sketched though it could be, and why; a sentence each
 
     @property
     def columns(self) -> list[str]:
@@ -46,29 +49,70 @@ def roles_of(
     config: SketchConfig,
     wanted_keys: Sequence[str] = (),
     wanted_values: Sequence[str] = (),
-    whole: bool = True,
+    size: int | None = None,
 ) -> tuple[Roles, FirstRows | None]:
     """Decide from a sample of a table which keys and numbers it is sketched on, and how they are read.
 
-    If the key columns of all of the sample were read for that, they are returned too. `whole` says whether
-    the sample is all of the table.
+    If the key columns of all of the sample were read for that, they are returned too.
+
+    Args:
+        rows: the sample.
+        table: its name.
+        config: the settings of the sketches.
+        wanted_keys: the keys that a person named.
+        wanted_values: the numbers that a person named.
+        size: bytes of the table where it lies, if the sample is not all of it.
     """
-    scheme = config.scheme
+    scheme, whole = config.scheme, size is None
     profiles = profile_columns(rows, whole)
     named = [columns for key in wanted_keys if (columns := split_key(key, rows.columns))]
     own = [column for columns in named for column in columns] if wanted_keys else None
     names, numbers = choose(profiles, table, own, wanted_values)
     alone = keys_named([(name,) for name in names], rows, profiles, config.normaliser, whole)
+    budget = Budget(rows, profiles, config, size)
+    if wanted_keys:
+        offered = keys_named(named, rows, profiles, config.normaliser, whole)
+        keys = budget.keys(offered, numbers, MOST_BYTES, named=True)
+        alone = [key for key in alone if key.name in readings_of(keys)]
+    else:
+        offered = alone
+        keys = alone = budget.keys(alone, numbers, budget.room, named=False)
+    kept = budget.numbers(keys, numbers, MOST_BYTES if wanted_keys or wanted_values else budget.room)
     some, tallies = in_runs(rows, SAMPLED_ROWS, SAMPLED_RUNS), Tallies()
     read = read_columns(some, readings_of(alone), scheme, tallies)
     canonical = config.normaliser != NORMALISERS["exact"]
-    if wanted_keys:
-        keys = keys_named(named, rows, profiles, config.normaliser, whole)
-    else:
-        keys = alone + (pairs_found(alone, read, profiles, scheme) if canonical else [])
+    if canonical and not wanted_keys:
+        pairs = pairs_found(alone, read, profiles, scheme)
+        offered = [*offered, *pairs]
+        keys = [*keys, *budget.pairs(pairs, keys, kept)]
     examples = {
         name: column.examples(some[name], scheme, EXAMPLES_KEPT) for name, column in read.items() if canonical
     }
-    chosen = {profile.name: profile.number for profile in profiles if profile.name in numbers}
-    roles = Roles(tuple(profiles), tuple(keys), chosen, examples)
+    wanted = set(kept)
+    chosen = {profile.name: profile.number for profile in profiles if profile.name in wanted}
+    dropped = {key.name for key in offered} - {key.name for key in keys} | set(numbers) - wanted
+    told = tuple(
+        replace(profile, reason=f"{profile.reason}; {LEFT_OUT}") if profile.name in dropped else profile
+        for profile in profiles
+    )
+    left_out = (*_keys_left_out(offered, keys), *_numbers_left_out(numbers, kept))
+    roles = Roles(told, tuple(keys), chosen, examples, left_out)
     return roles, FirstRows(read, tallies) if some.height == rows.height else None
+
+
+def _keys_left_out(offered: Sequence[Key], kept: Sequence[Key]) -> Iterator[str]:
+    """Say how many keys are not sketched, those of one column and of several apart."""
+    remedies = (("key columns", "those you join on"), ("keys of several columns", "one that you join on"))
+    for several, (what, one) in enumerate(remedies):
+        before, after = (sum((len(key.columns) > 1) == several for key in keys) for keys in (offered, kept))
+        if after < before:
+            yield f"{before - after:,} of {before:,} {what} were {LEFT_OUT}: name {one} with --key"
+
+
+def _numbers_left_out(offered: Sequence[str], kept: Sequence[str]) -> Iterator[str]:
+    if len(kept) < len(offered):
+        missing = len(offered) - len(kept)
+        yield (
+            f"{missing:,} of {len(offered):,} number columns were {LEFT_OUT}: "
+            f"name those you ask about with --value"
+        )

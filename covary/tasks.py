@@ -102,7 +102,12 @@ def _sketch_whole(table: TableSource, settings: Settings) -> Finished:
         first = next(batches, pl.DataFrame(schema=dict.fromkeys(layout.columns, pl.String)))
         second = next(batches, None)
         roles, known = roles_of(
-            first, table.name, settings.config, settings.keys, settings.values, second is None
+            first,
+            table.name,
+            settings.config,
+            settings.keys,
+            settings.values,
+            None if second is None else table.size,
         )
         first = with_numbers(first, roles.profiles, readings_of(roles.keys))
         counted = _RowCount(chain([first], [] if second is None else [second], batches))
@@ -124,7 +129,8 @@ def _sketch_whole(table: TableSource, settings: Settings) -> Finished:
             partials = []
             counted.exhaust()
         sketches = _worth_having(finish(partials, settings.config), roles.keys)
-        return record_of(table, counted.rows, columns=notes_of(roles, tallies)), sketches
+        notes = notes_of(roles, tallies)
+        return record_of(table, counted.rows, columns=notes, left_out=roles.left_out), sketches
     except BAD_TABLE as problem:
         return failed(table, problem), []
 
@@ -252,6 +258,7 @@ def _merged(table: LargeTable, partials: pa.Table, settings: Settings) -> Finish
         min(problems, default=None),  # they arrive in any order
         notes_of(table.roles, tallies),
         all(problems.values()),
+        left_out=() if problems else table.roles.left_out,
     )
     return record, sketches
 

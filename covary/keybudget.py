@@ -1,0 +1,181 @@
+"""How many keys of a table are worth their room: the best ones, so that the index stays in proportion.
+
+Every key is sketched with every number, so a wide table could fill an index with hundreds of times its own
+size. What its sketches may take follows from what it holds; beyond that the keys least likely to join go
+first, then, where even one key is too much, numbers.
+"""
+
+from collections.abc import Sequence
+from functools import cached_property
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from covary.columns import ColumnProfile, in_runs
+from covary.identifiers import ROW_NUMBER
+from covary.keychoice import distinct_keys
+from covary.keyreading import FEWEST_PERIODS, KeyReading
+from covary.keyrows import Key, read_columns
+from covary.sketches import SketchConfig
+from covary.tallies import Tallies
+
+Counts = npt.NDArray[np.int64]
+
+# What a table is taken to hold, and what its sketches take of an index, in bytes.
+CELL_BYTES, COLUMN_BYTES = 8, 64
+SKETCH_BYTES, ENTRY_BYTES, KEY_BYTES = 80, 8, 24
+# The sketches of a table may take so many times what it holds; those of a small one more.
+SHARE, SHARE_OF_SMALL, SMALL_BYTES = 2, 16, 2 << 20
+MOST_BYTES = 64 << 20  # of any table, also of what a person named: about a tenth of the memory to make them
+LOOKED_AT, RUNS = 16_384, 16  # rows
+LONG_TEXT = 64  # bytes on average: more is rather told than looked up
+WIDESPREAD = {"time", "year", "country", "state"}
+
+
+class Budget:
+    """What the sketches of a table may take of an index, and what each key would take."""
+
+    def __init__(
+        self,
+        rows: pl.DataFrame,
+        profiles: Sequence[ColumnProfile],
+        config: SketchConfig,
+        size: int | None = None,
+    ) -> None:
+        """Look at a table.
+
+        Args:
+            rows: of the table.
+            profiles: of its columns.
+            config: the settings of the sketches.
+            size: bytes of the table where it lies, if these are not all of its rows.
+        """
+        self._rows = rows
+        self._profiles = {profile.name: profile for profile in profiles}
+        self._config = config
+        self._whole = size is None
+        self._present = {column.name: rows.height - column.null_count() for column in rows.get_columns()}
+        held = CELL_BYTES * sum(self._present.values()) + COLUMN_BYTES * rows.width
+        held = held if size is None else max(held, size)
+        self.room = min(max(SHARE * held, min(SHARE_OF_SMALL * held, SMALL_BYTES)), MOST_BYTES)
+        self._counted: dict[str, dict[str, int]] = {}
+
+    @cached_property
+    def _sampled(self) -> pl.DataFrame:
+        return in_runs(self._rows, LOOKED_AT, RUNS)
+
+    def keys(self, keys: Sequence[Key], numbers: Sequence[str], room: int, *, named: bool) -> list[Key]:
+        """Choose the keys for which there is room, but always the likeliest to join, or the first named."""
+        present = self._filled(numbers)
+        if not numbers or sum(self._at_most(key, present) for key in keys) <= room:
+            return list(keys)
+        order = list(range(len(keys)))
+        if not named:
+            order.sort(key=lambda place: (*self._misgivings(keys[place]), place))
+        kept, spent = set(order[:1]), 0
+        for place in order:
+            cost = self._cost(keys[place], present)
+            if spent + cost <= room:
+                kept.add(place)
+                spent += cost
+        first = self._cost(keys[order[0]], present)
+        return [keys[place] for place in (sorted(kept) if first <= room else order[:1])]
+
+    def pairs(self, pairs: Sequence[Key], keys: Sequence[Key], numbers: Sequence[str]) -> list[Key]:
+        """Choose the pairs of columns for which there is room beside the keys of one column."""
+        present = self._filled(numbers)
+        if sum(self._at_most(key, present) for key in (*keys, *pairs)) <= self.room:
+            return list(pairs)
+        left = self.room - sum(self._cost(key, present) for key in keys)
+        kept: list[Key] = []
+        for pair in pairs:
+            cost = self._cost(pair, present)
+            if cost <= left:
+                kept.append(pair)
+                left -= cost
+        return kept
+
+    def numbers(self, keys: Sequence[Key], numbers: Sequence[str], room: int) -> list[str]:
+        """Choose the numbers for which there is room with these keys: those of which most cells are there."""
+        present = self._filled(numbers)
+        if sum(self._at_most(key, present) for key in keys) <= room:
+            return list(numbers)
+        costs = np.zeros(len(numbers), dtype=np.int64)
+        for key in keys:
+            for held in self._held(key):
+                room -= KEY_BYTES * held
+                costs += SKETCH_BYTES + ENTRY_BYTES * np.minimum(held, present)
+        fullest = np.argsort(-present, kind="stable")
+        fit = int(np.count_nonzero(np.cumsum(costs[fullest]) <= room))
+        return [numbers[place] for place in sorted(fullest[: max(fit, 1)].tolist())]
+
+    def _filled(self, numbers: Sequence[str]) -> Counts:
+        """Count the keys that a sketch of each number can have at most."""
+        if not self._whole:
+            return np.full(len(numbers), self._config.size, dtype=np.int64)
+        return np.array([self._present[name] for name in numbers], dtype=np.int64)
+
+    def _at_most(self, key: Key, present: Counts) -> int:
+        rows = self._rows.height if self._whole else self._config.size
+        return _bytes([min(room, rows) for room in self._rooms(key)], present)
+
+    def _cost(self, key: Key, present: Counts) -> int:
+        return _bytes(self._held(key), present)
+
+    def _rooms(self, key: Key) -> list[int]:
+        return [self._config.room(depth) for depth in range(len(key.granularities))]
+
+    def _held(self, key: Key) -> list[int]:
+        """Estimate the keys that a sketch holds at each granularity."""
+        rows = self._sampled.height
+        held = []
+        for granularity, room in zip(key.granularities, self._rooms(key), strict=True):
+            of_each = zip(key.columns, key.readings, strict=True)
+            distinct = min(prod(self._distinct(*each, granularity) for each in of_each), rows)
+            # Of a part of a table all keys may have been seen only if they repeat.
+            held.append(min(room, distinct) if self._whole or 2 * distinct <= rows else room)
+        return held
+
+    def _distinct(self, column: str, reading: KeyReading, granularity: str) -> int:
+        if column not in self._counted:
+            self._counted[column] = self._count(column, reading)
+        counted = self._counted[column]
+        return counted.get(granularity) or next(iter(counted.values()))
+
+    def _count(self, column: str, reading: KeyReading) -> dict[str, int]:
+        if not reading.time:
+            return {"": self._sampled[column].n_unique()}
+        read = read_columns(self._sampled, {column: reading}, self._config.scheme, Tallies())
+        return {granularity: distinct_keys(hashed) for granularity, hashed in read[column].levels.items()}
+
+    def _misgivings(self, key: Key) -> tuple[bool, int, float]:
+        """Say what speaks against a column as a key: too few keys, what they are, how many are missing."""
+        (column,), (reading,) = key.columns, key.readings
+        profile, cells = self._profiles[column], self._sampled[column]
+        missing = cells.null_count() / max(len(cells), 1)
+        return (
+            self._distinct(column, reading, "") < FEWEST_PERIODS,
+            _unlikely(profile, cells),
+            round(missing, 1),
+        )
+
+
+def _bytes(held: Sequence[int], present: Counts) -> int:
+    """Estimate what a key takes of an index, given how many keys its sketches hold at each granularity."""
+    entries = sum(int(np.minimum(keys, present).sum()) for keys in held)
+    return KEY_BYTES * sum(held) + SKETCH_BYTES * len(held) * present.size + ENTRY_BYTES * entries
+
+
+def _unlikely(profile: ColumnProfile, cells: pl.Series) -> int:
+    """Rank a key column by how unlikely another table holds it: times and places first, then codes."""
+    kind = profile.key.kind if profile.key else "text"
+    if kind in WIDESPREAD:
+        return 0
+    if kind == "boolean" or profile.is_period or profile.reason.startswith(ROW_NUMBER):
+        return 2
+    if cells.dtype != pl.String:
+        return 1
+    length = cells.alias("").str.len_bytes().sum() / max(len(cells) - cells.null_count(), 1)
+    return 2 if length > LONG_TEXT else 1
