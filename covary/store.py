@@ -18,6 +18,7 @@ INDEX/
     keys.arrow             every distinct key hash, sorted
     postings.arrow         for each key, the blocks that hold it and its places in their dictionaries
     starts.arrow           where the postings of each key start, and where the last end
+    checksums.arrow        a checksum for every 4 KiB of each of these arrays
 """
 
 import json
