@@ -361,7 +361,9 @@ def _names_in(hidden: str) -> Iterator[str]:
 def _secrets_of_environment() -> Iterator[str]:
     for name, value in os.environ.items():
         if _SECRET_OF_ENVIRONMENT.fullmatch(name) and len(value) >= LONG_IN_ENVIRONMENT:
-            yield value
+            yield from (
+                [value] if not os.path.exists(value) else ()
+            )  # a file may hold secrets, its name is none
         elif "://" in value and "@" in value:
             yield from (word for part in _hidden_parts(value) for word in _words_in(part))
 

@@ -112,3 +112,22 @@ def test_a_database_without_tables_is_told_without_its_password(spark, database,
         build_index(database.url, tmp_path / "index", spark)
     place = f"postgresql://{database.host}/shop"
     assert str(told.value) == f"no tables in {place}; no index was changed"
+
+
+def test_a_user_is_not_stored_and_comes_from_the_environment(monkeypatch, without_spark, shop, tmp_path):
+    FRAME.write_parquet(tmp_path / "other.parquet")
+    index = build_index([f"{shop.url}#sold", tmp_path / "other.parquet"], tmp_path / "index")
+    before = index.tables.drop("source")
+    monkeypatch.setenv("PGUSER", "nobody-else")
+    index = build_index(None, tmp_path / "index")
+    assert index.tables.filter(pl.col("problem").is_null()).height == 2
+    [problem] = index.tables["problem"].drop_nulls()
+    assert "no password supplied; give it in PGPASSWORD" in problem
+    monkeypatch.setenv("PGPASSWORD", "hush-hush")
+    [problem] = build_index(None, tmp_path / "index").tables["problem"].drop_nulls()
+    assert "authentication failed" in problem
+    assert "give it in PGUSER" in problem
+    monkeypatch.setenv("PGUSER", "covary")
+    index = build_index(None, tmp_path / "index")
+    assert index.tables["problem"].drop_nulls().to_list() == []
+    assert index.tables.drop("source").sort("name").equals(before.sort("name"))
