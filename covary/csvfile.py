@@ -4,26 +4,34 @@ import codecs
 import csv
 import re
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import accumulate, islice
 from typing import Final, Literal
 
 import numpy as np
 
+from covary import csvscan
 from covary.csvheader import Record, find_header
 
 SAMPLE_BYTES = 64 << 10
 SNIFFED_RECORDS = 30
+MEASURED_RECORDS = 10
 SNIFFED_LINES = 200  # more than the records, because quoted cells may hold line ends
 # Where several split every record alike, the later ones are likelier to be part of a cell ("1,5;2,5").
 DELIMITERS = ("\t", ";", "|", ",")
 QUOTING: Final[tuple[Literal[0], Literal[3]]] = (csv.QUOTE_MINIMAL, csv.QUOTE_NONE)
 WEAK_DELIMITERS = (" ", ":")
+CONTROLS = bytes({*range(32), 127} - {*b"\t\n\v\f\r\x1a\x1b"})
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How one CSV file is written; `body_start` is the byte where its first record of data begins."""
+    """How one CSV file is written.
+
+    `body_start` is the byte where its first record of data begins, `measured` the places of the columns that
+    hold numbers or times where the file begins.
+    """
 
     delimiter: str
     quote: str | None
@@ -32,6 +40,20 @@ class Dialect:
     has_header: bool
     columns: tuple[str, ...]
     body_start: int
+    measured: tuple[int, ...] = ()
+
+    @property
+    def fewest_cells(self) -> int:
+        """How many cells a row should have: not those for which the header has no name but a delimiter."""
+        if not self.has_header:
+            return len(self.columns)
+        named = (place for place, name in enumerate(self.columns, 1) if name != f"column_{place}")
+        return max(named, default=0)
+
+    @property
+    def text_encoding(self) -> str:
+        """The encoding of the text that is read: UTF-16 is turned into UTF-8 on the way."""
+        return "utf-8" if self.encoding.startswith("utf-16") else self.encoding
 
 
 LINES = Dialect(",", None, "utf-8", "\n", False, (), 0)  # JSON Lines: a line end always ends a record
@@ -45,8 +67,58 @@ class _Lines:
     starts: list[int]  # the byte where each begins, and the one after the last
 
     def records(self, delimiter: str, quote: str | None) -> list[Record]:
-        reader = csv.reader(self.lines, delimiter=delimiter, quotechar=quote, quoting=QUOTING[not quote])
-        return [Record(cells, self.starts[reader.line_num]) for cells in islice(reader, SNIFFED_RECORDS)]
+        """The first records, as their quotes have it."""
+        found = islice(self._records_from(0, delimiter, quote), SNIFFED_RECORDS)
+        return [Record(cells, self.starts[stop]) for stop, cells in found]
+
+    def records_apart(self, delimiter: str, quote: str) -> list[Record]:
+        """The first records, lines that a stray quote makes one told apart."""
+        found: list[Record] = []
+        line = 0
+        while line < len(self.lines) and len(found) < SNIFFED_RECORDS:
+            first = line
+            for stop, cells in self._records_from(first, delimiter, quote):
+                if stop - line > 1 and self._swallows(line, stop, len(cells), delimiter, quote):
+                    # The last of the lines may begin a cell of several lines of its own.
+                    for alone in range(line, stop - 1):
+                        found.append(Record(self._alone(alone, delimiter, quote), self.starts[alone + 1]))
+                    line = stop - 1
+                    break
+                found.append(Record(cells, self.starts[stop]))
+                line = stop
+                if len(found) == SNIFFED_RECORDS:
+                    break
+            else:
+                break
+        return found[:SNIFFED_RECORDS]
+
+    def _records_from(self, first: int, delimiter: str, quote: str | None) -> Iterator[tuple[int, list[str]]]:
+        """The records from a line on, each with the number of the line after it."""
+        reader = csv.reader(
+            self.lines[first:], delimiter=delimiter, quotechar=quote, quoting=QUOTING[not quote]
+        )
+        for cells in reader:
+            yield first + reader.line_num, cells
+
+    def _alone(self, line: int, delimiter: str, quote: str) -> list[str]:
+        """The cells of a line read by itself, without a quote that isn't closed on it."""
+        text = self.lines[line].rstrip("\n")
+        for cells in csv.reader([text], delimiter=delimiter, quotechar=quote):
+            open_ = csvscan.stray_quote(text.encode(), ord(delimiter), ord(quote))
+            if open_ < 0:
+                return cells
+            text = (text.encode()[:open_] + text.encode()[open_ + 1 :]).decode()
+        return next(csv.reader([text], delimiter=delimiter, quotechar=quote), [])
+
+    def _swallows(self, first: int, stop: int, width: int, delimiter: str, quote: str) -> bool:
+        """Whether lines that a quote makes one record are rows by themselves, and the record is none."""
+        alone = [len(self._alone(line, delimiter, quote)) for line in range(len(self.lines))]
+        by_quotes = Counter(len(record.cells) for record in self.records(delimiter, quote) if record.cells)
+        usual, times = by_quotes.most_common(1)[0]
+        if times == 1:  # the quote is in the first line of all
+            usual = Counter(alone).most_common(1)[0][0]
+        is_none = usual != width or stop == len(self.lines)  # where it may go on
+        return usual > 1 and is_none and 2 * alone[first:stop].count(usual) > stop - first
 
 
 def sniff(sample: bytes) -> Dialect:
@@ -67,7 +139,35 @@ def sniff(sample: bytes) -> Dialect:
         quote = None
         records = lines.records(delimiter, quote)
     has_header, columns, body_start = find_header(records, start)
-    return Dialect(delimiter, quote, encoding, line_end, has_header, columns, body_start)
+    body = [record.cells for record in records if record.stop > body_start]
+    return Dialect(
+        delimiter, quote, encoding, line_end, has_header, columns, body_start, _measured(body, len(columns))
+    )
+
+
+def _measured(body: list[list[str]], width: int) -> tuple[int, ...]:
+    """The places of the columns that hold numbers or times, marks of absence aside."""
+    whole = [cells for cells in body if len(cells) == width][:MEASURED_RECORDS]
+    places = []
+    for place in range(width):
+        kinds = [_measures(cells[place]) for cells in whole]
+        if kinds.count(True) >= 3 and not kinds.count(False):
+            places.append(place)
+    return tuple(places)
+
+
+def _measures(cell: str) -> bool | None:
+    """Whether a cell looks like a number or a time, as the scan sees it; None if it may stand for nothing."""
+    digits = any(map(str.isdecimal, cell))
+    if not digits and len(cell) <= csvscan.NEUTRAL_BYTES:
+        return None
+    return digits and not cell.strip(csvscan.MEASURING)
+
+
+def is_text(sample: bytes) -> bool:
+    """Whether bytes are text: hardly any is a control character, unless half are the zeros of UTF-16."""
+    controls = len(sample) - len(sample.translate(None, CONTROLS))
+    return controls < 8 or controls * 20 < len(sample) or _encoding(sample).startswith("utf-16")
 
 
 def looks_delimited(sample: bytes) -> bool:
@@ -126,10 +226,26 @@ def _split(lines: _Lines, seen: bytes, quote: str | None) -> tuple[str, list[Rec
         parses |= {name: lines.records(name, quote) for name in delimiters if name.encode() in seen}
         widths = {name: [len(record.cells) for record in records] for name, records in parses.items()}
         if delimiter := _delimiter(widths):
-            return delimiter, parses[delimiter]
+            records = parses[delimiter]
+            if quote and records[-1].stop != lines.starts[len(records)]:  # some have several lines
+                records = lines.records_apart(delimiter, quote)
+            return delimiter, records
+    if quote and quote.encode() in seen and (found := _split_apart(lines, quote)):
+        return found
     # One column: a delimiter that never occurs, lest commas in its text cut it.
     unused = next((name for name in (",", *DELIMITERS, "\x1f") if name.encode() not in seen), "\x1f")
     return unused, lines.records(unused, quote)
+
+
+def _split_apart(lines: _Lines, quote: str) -> tuple[str, list[Record]] | None:
+    """The delimiter and the records of lines that a quote in the first one makes one; None if none does."""
+    whole = lines.records("\x1f", quote)
+    if 2 * len(whole) > len(lines.lines):
+        return None
+    widths = {name: [len(record.cells) for record in lines.records(name, None)] for name in DELIMITERS}
+    delimiter = _delimiter(widths)
+    records = lines.records_apart(delimiter, quote) if delimiter else []
+    return (delimiter, records) if len(records) > len(whole) else None
 
 
 def _delimiter(widths: dict[str, list[int]]) -> str:

@@ -36,7 +36,8 @@ def find_header(records: list[Record], start: int) -> tuple[bool, tuple[str, ...
         width = max(width, len(names))
         before = records[first - 1].stop if first else start
         return False, _unique_names([""] * width), before
-    if len(names) == width - 1 and body:  # R leaves the name of the row names out
+    # R leaves the name of the row names out; others end every row but the header with a delimiter.
+    if len(names) == width - 1 and any(row[-1] for row in body if len(row) == width):
         names = ["", *names]
     return True, _unique_names([*names, *[""] * (width - len(names))]), records[first].stop
 

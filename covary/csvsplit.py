@@ -1,14 +1,49 @@
-"""Where the records of a CSV file begin, so that parts of it are read apart."""
+"""Where the records of a CSV file begin, so that parts of it are read apart, each as in the whole."""
 
-from collections.abc import Iterable, Iterator
-from typing import IO
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from typing import IO, Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from covary.csvfile import Dialect, at_edges
+from covary import csvscan
+from covary.csvfile import Dialect
+from covary.faults import LONE, LONG, OVERLONG, SHORT, STRAY, UNCLOSED, Faults
 
 BLOCK_BYTES = 16 << 20
 WINDOW_BYTES = 256 << 10
+NEAR_BYTES = 8 << 10
+LINES_THAT_TELL = 40
+LONGEST_RECORD = 16 << 20
+COMPILED_FROM = 1 << 20  # bytes: less is scanned before compiled code is loaded
+EDITS_AT_ONCE = 4096
+
+
+Edit = tuple[int, int, int]  # where a record begins, where it ends, and which stray quote goes, or -1
+Bits = npt.NDArray[np.uint64]
+KINDS = {
+    csvscan.SHORT: SHORT,
+    csvscan.LONG: LONG,
+    csvscan.LONE: LONE,
+    csvscan.STRAY: STRAY,
+    csvscan.UNCLOSED: UNCLOSED,
+}
+
+
+class Block(NamedTuple):
+    """The records of a part of a file, with no quote where none can be.
+
+    Attributes:
+        text: the records.
+        separators: how many delimiters stand between cells; None if its cells have been counted.
+        ends_file: whether the last record of the file is in it.
+    """
+
+    text: bytes
+    separators: int | None
+    ends_file: bool
 
 
 def ranges(file: IO[bytes], size: int, dialect: Dialect, chunk_bytes: int) -> list[tuple[int, int]]:
@@ -22,7 +57,7 @@ def ranges(file: IO[bytes], size: int, dialect: Dialect, chunk_bytes: int) -> li
 
 
 def _boundary(file: IO[bytes], position: int, known: int, dialect: Dialect) -> int:
-    """The first record start at or after `position`: by the bytes around it, or else by counting quotes."""
+    """The first record start at or after `position`: by the bytes around it, or else from a known one."""
     begin = max(position - WINDOW_BYTES, known)
     file.seek(begin)
     found = record_boundary(file.read(2 * WINDOW_BYTES), position - begin, dialect)
@@ -36,24 +71,27 @@ def _boundary(file: IO[bytes], position: int, known: int, dialect: Dialect) -> i
 def record_boundary(window: bytes, at: int, dialect: Dialect) -> int | None:
     """The first byte at or after window[at] where a record begins, judged by the window alone.
 
-    Both hypotheses, that the window opens inside a quoted field and outside one, are held against its quotes:
-    the true one never puts an opening quote in mid-cell. None if the window can't tell.
+    A window may open outside of a quoted cell, in one, or between two quotes that stand for one, or in a line
+    with a stray quote. Only what all of these lead to is true. None if the window can't tell.
     """
+    line_end = dialect.line_end.encode()
     if not dialect.quote:
-        return _after_line_end(window, at, dialect)
-    quotes = np.flatnonzero(np.frombuffer(window, np.uint8) == ord(dialect.quote))
-    if not len(quotes):
-        return _after_line_end(window, at, dialect) if _lines_are_records(window, dialect) else None
-    outside, inside = (_misplacements(window, quotes, parity, dialect) for parity in (0, 1))
-    if outside == inside:
-        return None
-    return _even_line_end(window, at, dialect, 0 if outside < inside else 1)
-
-
-def _misplacements(window: bytes, quotes: np.ndarray, parity: int, dialect: Dialect) -> int:
-    """How many quotes stand where none can if `parity` quotes (of two) precede the window."""
-    before, after = at_edges(window, quotes, dialect.delimiter, str(dialect.quote))
-    return int((~before[parity::2]).sum() + (~after[1 - parity :: 2]).sum())
+        return _after_line_end(window, at, line_end)
+    quote = dialect.quote.encode()
+    if quote not in window:
+        return _after_line_end(window, at, line_end) if _lines_are_records(window, dialect) else None
+    scanner = _Scanner(dialect)
+    for to in dict.fromkeys((min(NEAR_BYTES, at), at)):
+        near = window[at - to :]
+        first = [_after_line_end(near, 1, line_end)]
+        in_quotes = () if _begins_with_rows(near, quote, dialect) else (quote, quote + b"-" + quote)
+        for before in (b"", b"-", *in_quotes):
+            end = scanner.end_of_record(before + near)
+            first.append(None if end is None else end - len(before))
+        found = {-1 if start is None else scanner.advance(near, start, to, False)[0] for start in set(first)}
+        if len(found) == 1 and min(found) >= to:
+            return at - to + found.pop()
+    return None
 
 
 def _lines_are_records(window: bytes, dialect: Dialect) -> bool:
@@ -63,61 +101,307 @@ def _lines_are_records(window: bytes, dialect: Dialect) -> bool:
     return len(lines) > 0 and separators > 0 and alike >= 0.9 * len(lines)
 
 
-def _after_line_end(window: bytes, at: int, dialect: Dialect) -> int | None:
-    found = window.find(dialect.line_end.encode(), max(at - 1, 0))
+def _begins_with_rows(window: bytes, quote: bytes, dialect: Dialect) -> bool:
+    """Whether so many rows stand before the first quote that it can't be the end of a cell."""
+    plain = window[: window.find(quote)]
+    return plain.count(dialect.line_end.encode()) >= LINES_THAT_TELL and _lines_are_records(plain, dialect)
+
+
+def _after_line_end(window: bytes, at: int, line_end: bytes) -> int | None:
+    found = window.find(line_end, max(at - 1, 0))
     return found + 1 if found >= 0 else None
 
 
-def _even_line_end(window: bytes, at: int, dialect: Dialect, parity: int) -> int | None:
-    """The first line end from window[at - 1] on that an even number of quotes precedes."""
-    quote, line_end = str(dialect.quote).encode(), dialect.line_end.encode()
-    position = max(at - 1, 0)
-    seen = parity + window.count(quote, 0, position)
-    while (found := window.find(line_end, position)) >= 0:
-        seen += window.count(quote, position, found)
-        if seen % 2 == 0:
-            return found + 1
-        position = found + 1
-    return None
-
-
 def count_to_boundary(pieces: Iterable[bytes], at: int, dialect: Dialect) -> int:
-    """The first record start at or after byte `at` of a stream that begins at one, by counting its quotes."""
-    quote, passed, parity = str(dialect.quote).encode(), 0, 0
-    for piece in pieces:
-        found = _even_line_end(piece, at - passed, dialect, parity) if passed + len(piece) >= at else None
-        if found is not None:
-            return passed + found
-        passed += len(piece)
-        parity = (parity + piece.count(quote)) % 2
+    """The first record start at or after byte `at` of a stream that begins at one, from record to record."""
+    line_end = dialect.line_end.encode()
+    scanner, text, passed, skipping = _Scanner(dialect), b"", 0, False
+    for piece, final in _with_last(pieces):
+        text += piece
+        if skipping:
+            start = text.find(line_end) + 1 or len(text)
+            skipping = text[start - 1 : start] != line_end
+            passed, text = passed + start, text[start:]
+        stop = scanner.advance(text, 0, max(at - passed, 0), final)[0]
+        passed, text = passed + stop, text[stop:]
+        if passed >= at:
+            break
+        if len(text) >= LONGEST_RECORD:
+            passed, text, skipping = passed + len(text), b"", True
     return passed
 
 
-def blocks(pieces: Iterable[bytes], dialect: Dialect, size: int = BLOCK_BYTES) -> Iterator[bytes]:
-    """The bytes of a record-aligned stream again, in blocks of about `size` that end at a record's end."""
-    waiting = b""
-    for piece in pieces:
-        waiting = waiting + piece if waiting else piece
-        if len(waiting) < size:
+def _with_last(pieces: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
+    yield from ((piece, False) for piece in pieces)
+    yield b"", True
+
+
+def blocks(
+    pieces: Iterable[bytes],
+    dialect: Dialect,
+    faults: Faults,
+    size: int = BLOCK_BYTES,
+    beyond: Iterator[bytes] | None = None,
+) -> Iterator[Block]:
+    """The records of a record-aligned stream in blocks of about `size`, with what is wrong counted.
+
+    Args:
+        pieces: the stream.
+        dialect: how it is written.
+        faults: where to count.
+        size: of a block, in bytes.
+        beyond: what follows the stream in its file, to tell a stray quote at its end; None if nothing does.
+    """
+    line_end, scanner = dialect.line_end.encode(), _Scanner(dialect)
+    waiting, held, wanted, skipping = [b""], 0, size, False
+    for piece, final in _with_last(pieces):
+        waiting.append(piece.partition(line_end)[2] if skipping else piece)
+        skipping = skipping and line_end not in piece
+        held += len(waiting[-1])
+        if held < wanted and not final:
             continue
-        stop = _last_record_end(waiting, dialect)
-        if stop == 0 and len(waiting) >= 4 * size:  # an unclosed quote: better a wrong cell than all memory
-            stop = waiting.rfind(dialect.line_end.encode()) + 1 or len(waiting)
-        if stop:
-            yield waiting[:stop]
-            waiting = waiting[stop:]
-    if waiting:
-        yield waiting
+        text = b"".join(waiting)
+        stop, block = scanner.cut(text, final, beyond, faults)
+        if block.text:
+            yield block
+        text = text[stop:]
+        if len(text) >= LONGEST_RECORD and not stop:
+            faults.rows += 1
+            faults.add(OVERLONG)
+            skipping = line_end not in text
+            text = text.partition(line_end)[2]
+        waiting, held, wanted = [text], len(text), max(size, 2 * len(text))
 
 
-def _last_record_end(block: bytes, dialect: Dialect) -> int:
-    quote, line_end = (dialect.quote or "").encode(), dialect.line_end.encode()
-    stop = block.rfind(line_end)
-    if not quote or stop < 0:
-        return stop + 1
-    seen = block.count(quote, 0, stop)
-    while seen % 2 and stop >= 0:
-        earlier = block.rfind(line_end, 0, stop)
-        seen -= block.count(quote, max(earlier, 0), stop)
-        stop = earlier
-    return stop + 1
+class _Scanner:
+    """Reads text of a dialect from record to record."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self.dialect = dialect
+        quote = ord(dialect.quote) if dialect.quote else csvscan.NO_QUOTE
+        self.marks = (ord(dialect.delimiter), quote, ord(dialect.line_end))
+        self.measured = np.zeros(max(len(dialect.columns), 1), dtype=np.bool_)
+        self.measured[list(dialect.measured)] = True
+        self.counts = np.zeros(csvscan.COUNTS, dtype=np.int64)
+
+    def advance(self, text: bytes, start: int, target: int, final: bool) -> tuple[int, list[Edit]]:
+        """Read records until one begins at `target` or later; say where, and which must be written otherwise.
+
+        It ends before that where it depends on what follows the text.
+        """
+        seen: csvscan.Text = text
+        scan = csvscan.scan
+        if target - start >= COMPILED_FROM:
+            scan, seen = _compiled_scan(), np.frombuffer(text, np.uint8)
+        edits: list[Edit] = []
+        room = np.empty((EDITS_AT_ONCE, 3), dtype=np.int64)
+        alone_until = 0
+        while True:
+            start, edited, alone_until = scan(
+                seen,
+                start,
+                min(target, len(text)),
+                final,
+                LONGEST_RECORD,
+                self.marks,
+                self.dialect.fewest_cells,
+                self.measured,
+                self.counts,
+                room,
+                alone_until,
+            )
+            edits += map(tuple, room[:edited].tolist())
+            if edited < len(room):
+                return start, edits
+
+    def end_of_record(self, text: bytes) -> int | None:
+        """The byte after the first record, or None if the text doesn't hold its end."""
+        stop = csvscan.record(text, 0, *self.marks, True)[0]
+        return stop + 1 if stop < len(text) else None
+
+    def cut(
+        self, text: bytes, final: bool, beyond: Iterator[bytes] | None, faults: Faults
+    ) -> tuple[int, Block]:
+        """The records that the text holds as a whole, and where they end."""
+        stop = len(text) if final else text.rfind(self.dialect.line_end.encode()) + 1
+        whole, ends_file = text[:stop], final and beyond is None
+        separators = separators_of(whole, self.dialect)
+        if separators is not None:
+            return stop, Block(whole, separators, ends_file)
+        if len(whole) < COMPILED_FROM and (rows := self.rows_if_whole(whole)):
+            faults.rows += rows
+            return stop, Block(whole, None, False)
+        stop, edits = self.advance(text, 0, len(text), ends_file)
+        if final and beyond is not None:
+            stop, edits = self._look_beyond(text, stop, edits, beyond)
+        whole = text[:stop]
+        self.note(whole, ends_file, faults)
+        strays = [text[start:end] for start, end, stray_at in edits if stray_at >= 0]
+        if strays:
+            faults.add(STRAY, 0, min(strays).decode(self.dialect.text_encoding, "replace"))
+        return stop, Block(_rewritten(whole, edits, self.dialect) if edits else whole, None, False)
+
+    def rows_if_whole(self, text: bytes) -> int:
+        """How many records a text has, some of several lines, if none can be doubted; else 0.
+
+        This is what the scan would find, at a fraction of the time where no code is compiled.
+        """
+        marks = _marks_in(text, self.dialect)
+        if not marks.well_placed:
+            return 0
+        size = len(text)
+        inside, delimiters, line_ends = (
+            np.unpackbits(bits.view(np.uint8), count=size, bitorder="little").astype(np.bool_)
+            for bits in (marks.inside, marks.delimiters, marks.line_ends)
+        )
+        ends = np.flatnonzero(line_ends & ~inside)
+        if not ends.size or ends[-1] != size - 1:
+            ends = np.append(ends, size)
+        before = np.searchsorted(np.flatnonzero(delimiters & ~inside), ends)
+        if (np.diff(before, prepend=0) + 1 != len(self.measured)).any():
+            return 0
+        stops = np.flatnonzero(line_ends)
+        starts = np.append(0, stops[:-1] + 1)
+        opens = inside[stops] & np.append(True, ~inside[stops[:-1]])
+        within = np.flatnonzero(delimiters)
+        opens &= np.searchsorted(within, stops) - np.searchsorted(within, starts) + 1 >= len(self.measured)
+        delimiter, quote, _ = self.marks
+        for start, stop in zip(starts[opens].tolist(), stops[opens].tolist(), strict=True):
+            cells, *_, fits = csvscan.line(text, start, stop, delimiter, quote, self.measured)
+            if fits and cells == len(self.measured):
+                return 0
+        return len(ends)
+
+    def _look_beyond(
+        self, text: bytes, start: int, edits: list[Edit], beyond: Iterator[bytes]
+    ) -> tuple[int, list[Edit]]:
+        """Go on to the end of a text, reading what follows it in the file as far as it takes."""
+        stop, seen = len(text), text
+        while start < stop:
+            piece = next(beyond, b"")
+            seen += piece
+            start, more = self.advance(seen, start, stop, not piece)
+            edits = edits + more
+            if not piece:
+                break
+        # Were it no record's end, the last one would end there all the same: the next part begins there.
+        return stop, [(begin, min(end, stop), stray_at) for begin, end, stray_at in edits]
+
+    def note(self, text: bytes, ends_file: bool, faults: Faults) -> None:
+        """Add what was counted in a text to the faults of its table."""
+        counts = dict(enumerate(self.counts.tolist()))
+        self.counts[:] = 0
+        # A last line of fewer cells is a total or a remark, unless it breaks off.
+        if ends_file and text.endswith(self.dialect.line_end.encode()):
+            counts[csvscan.SHORT] -= counts[csvscan.LAST_IS_SHORT]
+        faults.rows += counts[csvscan.ROWS]
+        for place, kind in KINDS.items():
+            faults.add(kind, counts[place])
+
+
+@cache
+def _compiled_scan() -> Any:
+    return csvscan.compiled_scan()
+
+
+def count_cells(block: Block, dialect: Dialect, faults: Faults) -> None:
+    """Count the rows of a block, and those that have too few cells or too many."""
+    scanner = _Scanner(dialect)
+    scanner.advance(block.text, 0, len(block.text), True)
+    scanner.note(block.text, block.ends_file, faults)
+
+
+def separators_of(text: bytes, dialect: Dialect) -> int | None:
+    """Delimiters between cells, if each line is a record and quotes stand only where they can; else None."""
+    if not text or not dialect.quote or dialect.quote.encode() not in text:
+        return int(np.count_nonzero(np.frombuffer(text, np.uint8) == ord(dialect.delimiter)))
+    marks = _marks_in(text, dialect)
+    if not marks.well_placed or (marks.line_ends & marks.inside).any():
+        return None
+    return int(BITS_SET[(marks.delimiters & ~marks.inside).view(np.uint8)].sum())
+
+
+class _Marks(NamedTuple):
+    """Where the marks of a dialect stand in a text, sixty-four bytes at a time: a bit for each.
+
+    Attributes:
+        delimiters: in quotes or not.
+        line_ends: likewise.
+        inside: whether the quotes up to a byte are odd.
+        well_placed: whether all are closed, and each opens a cell, closes one, or is one of two.
+    """
+
+    delimiters: Bits
+    line_ends: Bits
+    inside: Bits
+    well_placed: bool
+
+
+def _marks_in(text: bytes, dialect: Dialect) -> _Marks:
+    seen = np.frombuffer(text, np.uint8)
+    quotes, delimiters, line_ends = (
+        _bits(seen == ord(mark)) for mark in (str(dialect.quote), dialect.delimiter, dialect.line_end)
+    )
+    inside = quotes.copy()
+    for shift in (1, 2, 4, 8, 16, 32):
+        inside ^= inside << np.uint64(shift)
+    odd = np.bitwise_xor.accumulate(inside >> np.uint64(63))
+    inside[1:] ^= np.uint64(0) - odd[:-1]
+    ends = line_ends
+    if dialect.line_end != "\r":
+        ends = ends | (_bits(seen == ord("\r")) & _next(line_ends))
+    may_precede = _previous(delimiters | line_ends | quotes)
+    may_precede[0] |= np.uint64(1)
+    may_follow = _next(delimiters | ends | quotes)
+    may_follow[-1] |= np.uint64(1) << np.uint64((len(text) - 1) % 64)
+    misplaced = (quotes & inside & ~may_precede) | (quotes & ~inside & ~may_follow)
+    return _Marks(delimiters, line_ends, inside, not odd[-1] and not misplaced.any())
+
+
+BITS_SET = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).sum(axis=1).astype(np.uint8)
+
+
+def _bits(mask: npt.NDArray[np.bool_]) -> Bits:
+    """A bit for each byte, sixty-four to a word, the first lowest."""
+    packed = np.packbits(mask, bitorder="little")
+    words = np.zeros(-(-len(packed) // 8), dtype="<u8")
+    words.view(np.uint8)[: len(packed)] = packed
+    return words
+
+
+def _next(bits: Bits) -> Bits:
+    """Each bit as the one after it is."""
+    shifted = bits >> np.uint64(1)
+    shifted[:-1] |= bits[1:] << np.uint64(63)
+    return shifted
+
+
+def _previous(bits: Bits) -> Bits:
+    """Each bit as the one before it is."""
+    shifted = bits << np.uint64(1)
+    shifted[1:] |= bits[:-1] >> np.uint64(63)
+    return shifted
+
+
+def _rewritten(text: bytes, edits: Sequence[Edit], dialect: Dialect) -> bytes:
+    """Text with some records' cells in proper quotes, and without the quotes that are stray."""
+    delimiter, quote = dialect.delimiter, str(dialect.quote)
+    cell = re.compile(
+        f"{quote}((?:[^{quote}]++|{quote}{quote})*+){quote}?([^{re.escape(delimiter)}]*+)"
+        f"|([^{re.escape(delimiter)}]*+)"
+    )
+    pieces, at = [], 0
+    for start, stop, stray_at in edits:
+        record = text[start:stop] if stray_at < 0 else text[start:stray_at] + text[stray_at + 1 : stop]
+        written, place = record.removesuffix(b"\r").decode("latin-1"), 0
+        cells = []
+        while place <= len(written):
+            found = cell.match(written, place)
+            assert found
+            quoted, rest, plain = found.groups()
+            cells.append(plain if quoted is None else quoted.replace(2 * quote, quote) + rest)
+            place = found.end() + 1
+        quoted_cells = (f"{quote}{each.replace(quote, 2 * quote)}{quote}" for each in cells)
+        pieces += [text[at:start], delimiter.join(quoted_cells).encode("latin-1")]
+        at = stop
+    return b"".join([*pieces, text[at:]])

@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from covary.faults import Faults
 from covary.segmentfiles import as_arrow
 from covary.sketches import ColumnPair, Counts, Partial
 from covary.tallies import Tallies, Tally
@@ -22,6 +23,7 @@ PARTIAL = pa.schema(
         pa.field("room", pa.int32()),
         pa.field("rows", pa.int64()),
         pa.field("tallies", pa.string()),
+        pa.field("faults", pa.string()),
         pa.field("problem", pa.string()),
         pa.field("lasting", pa.bool_()),
     ]
@@ -48,9 +50,15 @@ def partial_row(table: int, partial: Partial, rows: int) -> dict[str, Any]:
     }
 
 
-def tallies_row(table: int, tallies: Tallies) -> dict[str, Any]:
-    """Write what a chunk could not use as a row."""
-    return {"table": table, "tallies": json.dumps({name: asdict(tally) for name, tally in tallies.items()})}
+def tallies_row(table: int, tallies: Tallies, faults: Faults) -> dict[str, Any]:
+    """Write what a chunk could not use, and what was wrong with its text, as a row."""
+    counted = json.dumps({name: asdict(tally) for name, tally in tallies.items()})
+    return {"table": table, "tallies": counted, "faults": json.dumps(asdict(faults))}
+
+
+def faults_from(row: dict[str, Any]) -> Faults:
+    """Read the faults that a row holds."""
+    return Faults(**json.loads(row["faults"]))
 
 
 def tallies_from(row: dict[str, Any]) -> Tallies:

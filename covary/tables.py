@@ -26,6 +26,7 @@ from covary.columnar import BATCH_ROWS
 from covary.csvfile import Dialect
 from covary.csvsplit import BLOCK_BYTES
 from covary.errors import NoSuchColumn, UnreadableTable, hiding
+from covary.faults import Faults
 from covary.filesystems import facts_of
 from covary.masking import Secrets
 from covary.tablesource import TableSource
@@ -83,8 +84,6 @@ PLANS = {
     "sql": sqlalchemytables.sql_ranges,
 }
 READERS = {
-    "csv": textrows.csv_frames,
-    "jsonl": textrows.json_frames,
     "parquet": columnar.parquet_frames,
     "arrow": columnar.arrow_frames,
     "delta": deltatables.delta_frames,
@@ -94,6 +93,7 @@ READERS = {
     "postgresql": postgresql.postgresql_frames,
     "sql": sqlalchemytables.sql_frames,
 }
+TEXT_READERS = {"csv": textrows.csv_frames, "jsonl": textrows.json_frames}
 
 # Who tells a table's version as it is now. A lakehouse's readers open one version, whatever becomes of the
 # table; a server shows a statement one state of it.
@@ -123,20 +123,32 @@ def plan_chunks(source: TableSource, layout: Layout, chunk_bytes: int = CHUNK_BY
     return [Chunk(source, number, *part) for number, part in enumerate(cut or [WHOLE])]
 
 
-def read_chunk(chunk: Chunk, layout: Layout, columns: Sequence[str] | None = None) -> Iterator[pl.DataFrame]:
-    """The rows of a chunk in file order, in frames of bounded size; CSV and JSON Lines all as text."""
-    return _read(chunk, layout, columns, BLOCK_BYTES)
+def read_chunk(
+    chunk: Chunk, layout: Layout, columns: Sequence[str] | None = None, faults: Faults | None = None
+) -> Iterator[pl.DataFrame]:
+    """The rows of a chunk in file order, in frames of bounded size; CSV and JSON Lines all as text.
+
+    What is wrong with its text is counted in `faults`.
+    """
+    return _read(chunk, layout, columns, BLOCK_BYTES, Faults() if faults is None else faults)
+
+
+def damage_of(layout: Layout, faults: Faults) -> list[str]:
+    """Say what is wrong with a table that was read, and how it was read all the same."""
+    return faults.sentences()
 
 
 def sample_rows(source: TableSource, layout: Layout, chunks: Sequence[Chunk]) -> pl.DataFrame:
     """Rows from the start, the middle and the end of a table, to decide its columns' roles once."""
     places = sorted({0, len(chunks) // 2, len(chunks) - 1})
-    parts = [next(_read(chunks[place], layout, None, BLOCK_BYTES // 8), None) for place in places]
+    parts = [next(_read(chunks[place], layout, None, BLOCK_BYTES // 8, Faults()), None) for place in places]
     found = [part.head(SAMPLE_ROWS) for part in parts if part is not None]
     return pl.concat(found) if found else pl.DataFrame(schema=dict.fromkeys(layout.columns, pl.String))
 
 
-def _read(chunk: Chunk, layout: Layout, columns: Sequence[str] | None, size: int) -> Iterator[pl.DataFrame]:
+def _read(
+    chunk: Chunk, layout: Layout, columns: Sequence[str] | None, size: int, faults: Faults
+) -> Iterator[pl.DataFrame]:
     wanted = list(layout.columns if columns is None else columns)
     if unknown := set(wanted) - set(layout.columns):
         raise NoSuchColumn(min(unknown), chunk.source.name, layout.columns)
@@ -145,7 +157,11 @@ def _read(chunk: Chunk, layout: Layout, columns: Sequence[str] | None, size: int
         version_of = VERSIONS.get(source.format, _file_version)
         # The parts of a table must be of one and the same file; a table in one piece may have changed since.
         expected = version_of(source) if part == WHOLE else source.version
-        for frame in READERS[source.format](source, part, layout.dialect, wanted, size):
+        if source.format in TEXT_READERS:
+            frames = TEXT_READERS[source.format](source, part, layout.dialect, wanted, size, faults)
+        else:
+            frames = READERS[source.format](source, part, layout.dialect, wanted, size)
+        for frame in frames:
             yield from frame.iter_slices(BATCH_ROWS) if frame.height > BATCH_ROWS else (frame,)
         if version_of(source) != expected:
             raise ValueError("it changed while it was read; try again")

@@ -20,20 +20,21 @@ import pyarrow as pa
 
 from covary.apart import DIED, UNWATCHED, Ended, Watch
 from covary.columns import with_numbers
+from covary.faults import Faults
 from covary.frames import sketch_batches
 from covary.kernel import finish, merge_all
 from covary.keyreading import FEWEST_PERIODS
 from covary.keyrows import Key, readings_of
 from covary.limits import is_of_the_table, too_much
 from covary.notes import BAD_TABLE, ended_early, failed, is_lasting, notes_of, reason_of, record_of
-from covary.partials import PARTIAL, partial_from, partial_row, tallies_from, tallies_row
+from covary.partials import PARTIAL, faults_from, partial_from, partial_row, tallies_from, tallies_row
 from covary.plans import PARTS, PROGRESS, Cut, LargeTable, Settings, cut_table, group_name, table_name
 from covary.records import TableRecord
 from covary.roles import roles_of
 from covary.segment import build_segment
 from covary.segmentfiles import write_files
 from covary.sketches import ColumnPair, Partial, Sketch
-from covary.tables import WHOLE, Chunk, layout_of, read_chunk
+from covary.tables import WHOLE, Chunk, damage_of, layout_of, read_chunk
 from covary.tablesource import TableSource
 from covary.tallies import Tallies
 
@@ -98,7 +99,8 @@ def _write_whole(path: Path, content: bytes) -> None:
 def _sketch_whole(table: TableSource, settings: Settings) -> Finished:
     try:
         layout = layout_of(table)
-        batches = read_chunk(Chunk(table, 0, *WHOLE), layout)
+        faults = Faults()
+        batches = read_chunk(Chunk(table, 0, *WHOLE), layout, faults=faults)
         first = next(batches, pl.DataFrame(schema=dict.fromkeys(layout.columns, pl.String)))
         second = next(batches, None)
         roles, known = roles_of(
@@ -129,8 +131,10 @@ def _sketch_whole(table: TableSource, settings: Settings) -> Finished:
             partials = []
             counted.exhaust()
         sketches = _worth_having(finish(partials, settings.config), roles.keys)
-        notes = notes_of(roles, tallies)
-        return record_of(table, counted.rows, columns=notes, left_out=roles.left_out), sketches
+        columns, damage = notes_of(roles, tallies), damage_of(layout, faults)
+        return record_of(
+            table, counted.rows, columns=columns, damage=damage, left_out=roles.left_out
+        ), sketches
     except BAD_TABLE as problem:
         return failed(table, problem), []
 
@@ -186,16 +190,25 @@ def sketch_chunk(
         watch.begin(
             source.name, settings.limits.seconds_for(source, len(table.chunks)), settings.limits.memory
         )
-        frames = read_chunk(chunk, table.layout, table.roles.columns)
-        partials = sketch_frames(number, table, frames, chunk.number, settings)
+        faults = Faults()
+        frames = read_chunk(chunk, table.layout, table.roles.columns, faults)
+        partials = sketch_frames(number, table, frames, chunk.number, settings, faults)
         note("sketched", source.name)
     return partials
 
 
 def sketch_frames(
-    number: int, table: LargeTable, frames: Iterable[pl.DataFrame], part: int, settings: Settings
+    number: int,
+    table: LargeTable,
+    frames: Iterable[pl.DataFrame],
+    part: int,
+    settings: Settings,
+    faults: Faults | None = None,
 ) -> pa.RecordBatch:
-    """Sketch the rows of one part of a table to partial sketches, one row each."""
+    """Sketch the rows of one part of a table to partial sketches, one row each.
+
+    What is wrong with its text is in `faults` once the frames have been read.
+    """
     rows: list[dict[str, Any]] = []
     roles, tallies = table.roles, Tallies()
     try:
@@ -204,7 +217,7 @@ def sketch_frames(
             counted, roles.keys, roles.numbers, settings.config, tallies, table.source.name, part
         )
         rows = [partial_row(number, partial, counted.rows) for partial in partials]
-        rows.append(tallies_row(number, tallies))
+        rows.append(tallies_row(number, tallies, faults or Faults()))
     except BAD_TABLE as problem:
         return _problem_row(number, reason_of(problem, table.source), is_lasting(problem, table.source))
     return pa.RecordBatch.from_pylist(rows, schema=PARTIAL)
@@ -238,9 +251,10 @@ def _merged(table: LargeTable, partials: pa.Table, settings: Settings) -> Finish
     sketches: list[Sketch] = []
     by_pair: dict[ColumnPair, list[Partial]] = {}
     row_counts: dict[ColumnPair, int] = {}
-    tallies = Tallies()
+    tallies, faults = Tallies(), Faults()
     for row in rows if not problems else ():
         if row["tallies"]:
+            faults.include(faults_from(row))
             for column, tally in tallies_from(row).items():
                 tallies.add(column, tally)
             continue
@@ -258,6 +272,7 @@ def _merged(table: LargeTable, partials: pa.Table, settings: Settings) -> Finish
         min(problems, default=None),  # they arrive in any order
         notes_of(table.roles, tallies),
         all(problems.values()),
+        damage=() if problems else damage_of(table.layout, faults),
         left_out=() if problems else table.roles.left_out,
     )
     return record, sketches

@@ -13,9 +13,12 @@ import pyarrow as pa
 
 from covary import csvsplit
 from covary.csvfile import LINES, Dialect
+from covary.csvsplit import Block
+from covary.faults import Faults
 from covary.filesystems import open_bytes
 from covary.tablesource import TableSource
 
+BEYOND_BYTES = 256 << 10
 UNPACKERS: dict[str, Callable[[IO[bytes]], Any]] = {
     "gzip": lambda file: gzip.GzipFile(fileobj=file),
     "bzip2": bz2.BZ2File,
@@ -46,30 +49,35 @@ def text_ranges(source: TableSource, dialect: Dialect | None, chunk_bytes: int) 
         return csvsplit.ranges(file, source.size, dialect, chunk_bytes)
 
 
-def text_blocks(source: TableSource, part: tuple[int, int], dialect: Dialect, size: int) -> Iterator[bytes]:
-    """The records of a part in blocks of about `size`, in UTF-8."""
-    for block in csvsplit.blocks(_pieces(source, part, dialect, size), dialect, size):
-        yield _as_utf8(block, dialect.encoding)
-
-
-def _pieces(source: TableSource, part: tuple[int, int], dialect: Dialect, size: int) -> Iterator[bytes]:
-    """The bytes of a part's records in steps; UTF-16 as UTF-8."""
+def text_blocks(
+    source: TableSource, part: tuple[int, int], dialect: Dialect, size: int, faults: Faults
+) -> Iterator[Block]:
+    """The records of a part in blocks of about `size`, in UTF-8, with what is wrong counted."""
     start, stop = part
-    whole = stop < 0
-    if whole:
-        start = dialect.body_start
     with opened(source) as file:
-        if not whole:
+        if stop < 0:
+            pieces, beyond = _from_start(file, dialect, size), None
+        else:
             file.seek(start)
-            left = stop - start
-            while left > 0 and (piece := file.read(min(size, left))):
-                left -= len(piece)
-                yield piece
-            return
-        raw = iter(lambda: file.read(size), b"")
-        for piece in _recoded(raw, dialect.encoding) if dialect.encoding.startswith("utf-16") else raw:
-            yield piece[start:] if start else piece
-            start = max(start - len(piece), 0)
+            pieces = _at_most(file, stop - start, size)
+            beyond = iter(lambda: file.read(BEYOND_BYTES), b"") if stop < source.size else None
+        for block in csvsplit.blocks(pieces, dialect, faults, size, beyond):
+            yield block._replace(text=_as_utf8(block.text, dialect.encoding))
+
+
+def _at_most(file: IO[bytes], left: int, size: int) -> Iterator[bytes]:
+    while left > 0 and (piece := file.read(min(size, left))):
+        left -= len(piece)
+        yield piece
+
+
+def _from_start(file: IO[bytes], dialect: Dialect, size: int) -> Iterator[bytes]:
+    """The bytes of all records in steps; UTF-16 as UTF-8."""
+    start = dialect.body_start
+    raw = iter(lambda: file.read(size), b"")
+    for piece in _recoded(raw, dialect.encoding) if dialect.encoding.startswith("utf-16") else raw:
+        yield piece[start:] if start else piece
+        start = max(start - len(piece), 0)
 
 
 def _recoded(pieces: Iterable[bytes], encoding: str) -> Iterator[bytes]:

@@ -1,15 +1,16 @@
 """Rows of CSV and JSON Lines files, all as text, so that no part of a table decides on types of its own."""
 
 import codecs
-import csv
 import json
 from collections.abc import Iterator
 from typing import Any
 
 import polars as pl
 
-from covary.csvfile import LINES, QUOTING, SAMPLE_BYTES, Dialect, sniff, utf16_byte_order
+from covary.csvfile import LINES, SAMPLE_BYTES, Dialect, is_text, sniff, utf16_byte_order
+from covary.csvsplit import count_cells
 from covary.errors import UnreadableTable
+from covary.faults import NOT_OBJECTS, Faults
 from covary.tablesource import TableSource
 from covary.textfile import opened, text_blocks
 
@@ -28,31 +29,43 @@ def csv_layout(source: TableSource) -> tuple[tuple[str, ...], Dialect | None]:
         raise UnreadableTable(source.place, "the file is empty")
     if sample.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
         raise UnreadableTable(source.place, "it is written in UTF-32; save it as UTF-8")
+    if not is_text(sample):
+        raise UnreadableTable(source.place, "it is no text, whatever its name says")
     dialect = sniff(sample)
     return dialect.columns, dialect
 
 
 def csv_frames(
-    source: TableSource, part: tuple[int, int], dialect: Dialect | None, columns: list[str], size: int
+    source: TableSource,
+    part: tuple[int, int],
+    dialect: Dialect | None,
+    columns: list[str],
+    size: int,
+    faults: Faults,
 ) -> Iterator[pl.DataFrame]:
-    """The rows of a part of a CSV file, block by block."""
+    """The rows of a part of a CSV file, block by block, with what is wrong counted."""
     dialect = dialect or LINES
-    for text in text_blocks(source, part, dialect, size):
-        try:
-            yield _parsed(text, dialect, columns)
-        except pl.exceptions.PolarsError:
-            yield _parsed_leniently(text, dialect, columns)
+    width = len(dialect.columns)
+    for block in text_blocks(source, part, dialect, size, faults):
+        frame, beyond = _parsed(block.text, dialect, columns)
+        if block.separators is not None:
+            if block.separators == frame.height * (width - 1) and beyond.null_count() == frame.height:
+                faults.rows += frame.height
+            else:
+                count_cells(block, dialect, faults)
+        yield frame
 
 
-def _parsed(text: bytes, dialect: Dialect, columns: list[str]) -> pl.DataFrame:
+def _parsed(text: bytes, dialect: Dialect, columns: list[str]) -> tuple[pl.DataFrame, pl.Series]:
+    """The wanted columns of all records, and the cells right beyond those of the header."""
     # A header of our own gives every block the same width, however ragged its first line is.
-    names = [str(place) for place in range(len(dialect.columns))]
+    names = [str(place) for place in range(len(dialect.columns) + 1)]
     header = dialect.delimiter.join(names) + dialect.line_end
     wanted = set(columns)
     places = [place for place, column in enumerate(dialect.columns) if column in wanted]
     frame = pl.read_csv(
         header.encode() + text,
-        columns=None if len(places) == len(names) else [names[place] for place in places],
+        columns=[*(names[place] for place in places), names[-1]],
         separator=dialect.delimiter,
         quote_char=dialect.quote,
         eol_char=dialect.line_end,
@@ -60,22 +73,9 @@ def _parsed(text: bytes, dialect: Dialect, columns: list[str]) -> pl.DataFrame:
         schema=dict.fromkeys(names, pl.String),
         truncate_ragged_lines=True,
     )
+    beyond = frame.drop_in_place(names[-1])
     frame.columns = [dialect.columns[place] for place in places]
-    return frame if frame.columns == columns else frame[columns]
-
-
-def _parsed_leniently(text: bytes, dialect: Dialect, columns: list[str]) -> pl.DataFrame:
-    """What Polars refuses (a quote in mid-cell, an unclosed one) as Python's slower reader takes it."""
-    csv.field_size_limit(1 << 30)
-    lines = text.decode().removesuffix(dialect.line_end).split(dialect.line_end)
-    tame = (line.rstrip("\r").replace("\r", " ") + "\n" for line in lines)
-    quoting = QUOTING[not dialect.quote]
-    rows = list(csv.reader(tame, delimiter=dialect.delimiter, quotechar=dialect.quote, quoting=quoting))
-    cells = {
-        column: [row[place] or None if place < len(row) else None for row in rows]
-        for place, column in enumerate(dialect.columns)
-    }
-    return pl.DataFrame({column: pl.Series(cells[column], dtype=pl.String) for column in columns})
+    return frame if frame.columns == columns else frame[columns], beyond
 
 
 def json_layout(source: TableSource) -> tuple[tuple[str, ...], Dialect | None]:
@@ -97,17 +97,27 @@ def json_layout(source: TableSource) -> tuple[tuple[str, ...], Dialect | None]:
 
 
 def json_frames(
-    source: TableSource, part: tuple[int, int], dialect: Dialect | None, columns: list[str], size: int
+    source: TableSource,
+    part: tuple[int, int],
+    dialect: Dialect | None,
+    columns: list[str],
+    size: int,
+    faults: Faults,
 ) -> Iterator[pl.DataFrame]:
-    """The rows of a part of a JSON Lines file, block by block."""
+    """The rows of a part of a JSON Lines file, block by block, with what is wrong counted."""
     schema = dict.fromkeys(columns, pl.String)  # whatever the type, so that no part infers its own
-    for block in text_blocks(source, part, LINES, size):
-        text = block.removeprefix(codecs.BOM_UTF8)
+    for block in text_blocks(source, part, LINES, size, faults):
+        text = block.text.removeprefix(codecs.BOM_UTF8)
         try:
-            yield pl.read_ndjson(text, schema=schema)
-        except pl.exceptions.PolarsError:
-            good = b"\n".join(json.dumps(row).encode() for row in _json_objects(text))
-            yield pl.read_ndjson(good, schema=schema) if good else pl.DataFrame(schema=schema)
+            frame = pl.read_ndjson(text, schema=schema)
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
+            good = [json.dumps(row).encode() for row in _json_objects(text)]
+            frame = pl.read_ndjson(b"\n".join(good), schema=schema) if good else pl.DataFrame(schema=schema)
+            lines = sum(map(bool, map(bytes.strip, text.split(b"\n"))))
+            faults.rows += lines - frame.height
+            faults.add(NOT_OBJECTS, lines - frame.height)
+        faults.rows += frame.height
+        yield frame
 
 
 def _json_objects(text: bytes) -> Iterator[dict[str, Any]]:
@@ -115,7 +125,7 @@ def _json_objects(text: bytes) -> Iterator[dict[str, Any]]:
     for line in text.split(b"\n"):
         try:
             row = json.loads(line, parse_constant=str)  # NaN and Infinity, which JSON does not have
-        except ValueError:
+        except (ValueError, RecursionError):  # no JSON, or so deeply nested that none can be read
             continue
         if isinstance(row, dict):
             yield row

@@ -1,0 +1,319 @@
+"""The records of CSV text told apart byte by byte, so that a stray quote costs its own row and no other.
+
+A quote that opens a cell and isn't closed on its line either begins a cell of several lines, or is stray. It
+is stray if its line and those below, each read by itself, are rows of this table: as many cells, and numbers
+or times where the table has them. The lines of a proper cell hardly ever are, not even if it holds CSV: the
+cells beside it make the first line or the last one too long. Failing that, the record decides: if it hasn't
+the table's number of cells, or its quotes stand where none can, and most of its lines have, they are rows.
+
+All of it goes by the lines around the quote alone, so the same rows are found wherever a file is cut.
+"""
+
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Text = npt.NDArray[np.uint8] | bytes
+Flags = npt.NDArray[np.bool_]
+
+LINES_LOOKED_AT = 8
+NEUTRAL_BYTES = 4  # what is as short and holds no digit may be a mark of absence: NA, null, -
+NO_QUOTE = 256
+
+# What is counted, by its place.
+ROWS, SHORT, LONG, LONE, STRAY, UNCLOSED, LAST_IS_SHORT, COUNTS = range(8)
+
+MEASURING = "0123456789+-.,:/%$()eETZ "  # what numbers and times are written with
+DIGITS = slice(ord("0"), ord("9") + 1)
+_MEASURES = np.zeros(256, dtype=np.uint8)
+_MEASURES[list(MEASURING.encode())] = 1
+_MEASURES[DIGITS] = 2
+NO, YES, CAN_NOT_TELL, SWALLOWS = 0, 1, -1, 2
+
+
+def scan(
+    text: Text,
+    start: int,
+    target: int,
+    final: bool,
+    limit: int,
+    marks: tuple[int, int, int],
+    least: int,
+    measured: Flags,
+    counts: npt.NDArray[np.int64],
+    edits: npt.NDArray[np.int64],
+    alone_until: int,
+) -> Any:
+    """Go from record to record, until one begins at `target` or later, or text or room for edits ends.
+
+    Args:
+        text: of CSV.
+        start: where a record begins in it.
+        target: the end of the text, or where to stop before.
+        final: whether nothing follows the text.
+        limit: bytes of the longest record.
+        marks: the delimiter, the quote and the line end.
+        least: how many cells a row should have.
+        measured: for each column, whether it holds numbers or times.
+        counts: what is added to, see ROWS and so on.
+        edits: for each record that Polars would read otherwise: where it begins, where it ends, and which
+            stray quote in it goes, or -1.
+        alone_until: lines before it are rows, whatever their quotes.
+
+    Returns:
+        Where the next record begins, how many edits were written, and `alone_until`.
+    """
+    delimiter, quote, end = marks
+    edited = 0
+    while start < target and edited < len(edits):
+        found = _read(text, start, final, limit, delimiter, quote, end, measured, start < alone_until)
+        what, place, cells, filled, odd, stray_at, lines = found
+        if what == CAN_NOT_TELL:
+            break
+        if what == SWALLOWS:
+            alone_until = place
+            continue
+        counts[ROWS] += 1
+        counts[STRAY] += stray_at >= 0
+        counts[UNCLOSED] += lines
+        if filled:
+            is_short = 1 < cells < least
+            counts[SHORT] += is_short
+            counts[LAST_IS_SHORT] = is_short and place < len(text)
+            counts[LONE] += 1 == cells < least
+            counts[LONG] += filled > len(measured)
+        if odd or stray_at >= 0:
+            edits[edited, 0], edits[edited, 1], edits[edited, 2] = start, place, stray_at
+            edited += 1
+        start = min(place + 1, len(text))
+    return start, edited, alone_until
+
+
+def _read(
+    text: Text,
+    start: int,
+    final: bool,
+    limit: int,
+    delimiter: int,
+    quote: int,
+    end: int,
+    measured: Flags,
+    alone: bool,
+) -> Any:
+    """Read a record, or its first line if that is a row whose quote is stray.
+
+    Returns:
+        YES; where it ends; its cells, and those up to the last filled one; whether Polars would read it
+        otherwise; where its stray quote is, or -1; how many lines a quote that is never closed takes in.
+        SWALLOWS if it must be read again line by line, up to the place that follows. CAN_NOT_TELL.
+    """
+    too_long = len(text) - start >= limit
+    place, cells, filled, odd, open_ = record(text, start, delimiter, quote, end, False)
+    verdict = NO
+    if open_ and place < len(text):
+        verdict = YES
+        if not alone:
+            verdict = _swallows(text, start, place, final, delimiter, quote, end, measured)
+        if verdict == YES:
+            return _first_line(text, start, place, delimiter, quote, measured)
+        place, cells, filled, odd, open_ = record(text, start, delimiter, quote, end, True)
+    waits = place >= len(text) and not final and not (open_ and too_long)
+    if waits or (verdict == CAN_NOT_TELL and not too_long):
+        return CAN_NOT_TELL, start, 0, 0, False, -1, 0
+    lines = 0
+    if open_ or odd or cells != len(measured):
+        rows, lines, last = _rows_alone(text, start, place, delimiter, quote, end, measured)
+        if open_ and not final and last == start:  # a line longer than any record
+            return CAN_NOT_TELL, start, 0, 0, False, -1, 0
+        are_rows = 2 * rows > lines or (open_ and not final)
+        if are_rows and lines > 1:
+            return SWALLOWS, len(text) if open_ and final else last, 0, 0, False, -1, 0
+        if are_rows and open_:
+            return _first_line(text, start, place, delimiter, quote, measured)
+    return YES, place, cells, filled, odd or open_, -1, lines if open_ else 0
+
+
+def _first_line(text: Text, start: int, stop: int, delimiter: int, quote: int, measured: Flags) -> Any:
+    """Read a line whose quote is stray, as `_read` tells it."""
+    cells, filled, odd, stray_at, _ = line(text, start, stop, delimiter, quote, measured)
+    return YES, stop, cells, filled, odd, stray_at, 0
+
+
+def record(text: Text, start: int, delimiter: int, quote: int, end: int, past_line_ends: bool) -> Any:
+    """Read a record: where it ends, its cells, those up to the last filled one, odd quotes, an open quote.
+
+    It ends at its line end, or, if its quotes are open there and no line end is to be passed, right there.
+    """
+    place, cells, filled, odd = start, 0, 0, False
+    while True:
+        begin = place
+        if place < len(text) and text[place] == quote:
+            place = _closing(text, place + 1, len(text), quote, -1 if past_line_ends else end)
+            if place >= len(text) or text[place] != quote:
+                return place, cells + 1, cells + 1, odd, True
+            place += 1
+            odd |= not _ends_cell(text, place, delimiter, end)
+        while place < len(text) and text[place] != delimiter and text[place] != end:
+            odd |= text[place] == quote
+            place += 1
+        cells += 1
+        if not _is_empty(text, begin, place, quote):
+            filled = cells
+        if place >= len(text) or text[place] == end:
+            return place, cells, filled, odd, False
+        place += 1
+
+
+def line(text: Text, start: int, stop: int, delimiter: int, quote: int, measured: Flags) -> Any:
+    """Read a line by itself: its cells, those up to the last filled, odd quotes, its stray quote, its fit.
+
+    A quote that isn't closed on it is stray. It fits if no cell differs in kind from its column.
+    """
+    place, cells, filled, odd, stray_at = start, 0, 0, False, -1
+    measures, differs = 0, 0
+    while True:
+        begin = place
+        if place < stop and text[place] == quote:
+            closing = _closing(text, place + 1, stop, quote, -1)
+            if closing < stop:
+                place = closing + 1
+                odd |= not (place >= stop or _ends_cell(text, place, delimiter, NO_QUOTE))
+            else:
+                stray_at = place
+        while place < stop and text[place] != delimiter:
+            odd |= text[place] == quote
+            place += 1
+        if cells < len(measured) and measured[cells]:
+            kind = _kind(text, begin, place, quote)
+            measures += kind == YES
+            differs += kind == NO
+        cells += 1
+        if not _is_empty(text, begin, place, quote):
+            filled = cells
+        if place >= stop:
+            return cells, filled, odd, stray_at, measures > 0 and not differs
+        place += 1
+
+
+def _swallows(
+    text: Text,
+    start: int,
+    line_end: int,
+    final: bool,
+    delimiter: int,
+    quote: int,
+    end: int,
+    measured: Flags,
+) -> int:
+    """Whether a cell open at its record's first line end swallows rows: lines around it look like some."""
+    cells, _, _, _, fits = line(text, start, line_end, delimiter, quote, measured)
+    if cells != len(measured) or not fits:
+        return NO
+    begin, lines, unlike, closed = line_end + 1, 0, 0, False
+    while lines < LINES_LOOKED_AT and not closed:
+        if begin >= len(text):
+            if not final:
+                return CAN_NOT_TELL
+            break
+        stop = _find(text, begin, end)
+        if stop == len(text) and not final:
+            return CAN_NOT_TELL
+        cells, filled, _, _, fits = line(text, begin, stop, delimiter, quote, measured)
+        closed = _closing(text, begin, stop, quote, -1) < stop
+        if filled or closed:
+            lines += 1
+            unlike += cells != len(measured) or not fits
+            if 4 * unlike > LINES_LOOKED_AT:
+                return NO
+        begin = stop + 1
+    return YES if 4 * unlike <= lines else NO
+
+
+def _rows_alone(
+    text: Text,
+    start: int,
+    stop: int,
+    delimiter: int,
+    quote: int,
+    end: int,
+    measured: Flags,
+) -> Any:
+    """How many of a record's lines are rows by themselves, how many there are, where the last begins."""
+    rows, lines, begin, last = 0, 0, start, start
+    while begin < stop:
+        line_end = min(_find(text, begin, end), stop)
+        cells, filled, _, _, _ = line(text, begin, line_end, delimiter, quote, measured)
+        lines += filled > 0
+        rows += cells == len(measured) and filled > 0
+        last = begin
+        begin = line_end + 1
+    return rows, lines, last
+
+
+def _find(text: Text, place: int, byte: int) -> int:
+    """The next place of a byte, or the text's end."""
+    while place < len(text) and text[place] != byte:
+        place += 1
+    return place
+
+
+def _closing(text: Text, place: int, stop: int, quote: int, end: int) -> int:
+    """Where a quoted cell that goes on at `place` is closed, or `stop`; a doubled quote doesn't close it.
+
+    A line end, too, ends the search, unless that is -1.
+    """
+    while place < stop:
+        if text[place] == quote:
+            if place + 1 >= stop or text[place + 1] != quote:
+                return place
+            place += 1
+        elif text[place] == end:
+            return place
+        place += 1
+    return stop
+
+
+def _ends_cell(text: Text, place: int, delimiter: int, end: int) -> bool:
+    """Whether a cell ends here: at a delimiter, a line end, or the text's."""
+    if place < len(text) and text[place] == ord("\r"):
+        place += 1
+        return place >= len(text) or text[place] == end or text[place] == ord("\n")
+    return place >= len(text) or text[place] == delimiter or text[place] == end
+
+
+def _is_empty(text: Text, start: int, stop: int, quote: int) -> bool:
+    if stop > start and text[stop - 1] == ord("\r"):
+        stop -= 1
+    return stop == start or (stop == start + 2 and text[start] == quote and text[start + 1] == quote)
+
+
+def _kind(text: Text, start: int, stop: int, quote: int) -> int:
+    """Whether a cell looks like a number or a time; of what may be a mark of absence that can't be told."""
+    size, digits, others = 0, 0, 0
+    for place in range(start, stop):
+        byte = text[place]
+        if byte != quote and byte != ord("\r"):
+            size += 1
+            digits += _MEASURES[byte] == 2
+            others += _MEASURES[byte] == 0
+    if digits == 0 and size <= NEUTRAL_BYTES:
+        return CAN_NOT_TELL
+    return YES if digits > 0 and others == 0 else NO
+
+
+def stray_quote(text: bytes, delimiter: int, quote: int) -> int:
+    """Where the quote stands that is opened on a line, but not closed, or -1."""
+    return int(line(text, 0, len(text), delimiter, quote, np.zeros(0, dtype=np.bool_))[3])
+
+
+def compiled_scan() -> Any:
+    """The same functions, compiled, each calling the others."""
+    from covary.compiled import compiled
+
+    names: dict[str, Any] = dict(globals())
+    first_the_called = (_ends_cell, _is_empty, _kind, _closing, _find, record, line, _swallows, _rows_alone)
+    for function in (*first_the_called, _first_line, _read, scan):
+        names[function.__name__] = compiled(FunctionType(function.__code__, names, function.__name__))
+    return names["scan"]

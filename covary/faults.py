@@ -1,0 +1,71 @@
+"""What is wrong with the text of a table that was read all the same, counted as it is read."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+SHORT, LONG, LONE, STRAY, UNCLOSED, OVERLONG, NOT_OBJECTS = (
+    "short", "long", "lone", "stray", "unclosed", "overlong", "not objects",
+)  # fmt: skip
+LONGEST_EXAMPLE = 60
+# Lines of one cell, such as totals and remarks below the rows, that are no reason to doubt the rest.
+FEW_LINES, FEW_OF_ROWS = 5, 0.01
+
+
+@dataclass(slots=True)
+class Faults:
+    """How many rows were read, and how many of them, or of the lines between them, are not as they should be.
+
+    Attributes:
+        rows: that were read, blank ones not left out.
+        counts: of faults, by kind: SHORT and so on.
+        examples: of each kind the smallest text, so that the order of rows and chunks does not matter.
+    """
+
+    rows: int = 0
+    counts: dict[str, int] = field(default_factory=dict)
+    examples: dict[str, str] = field(default_factory=dict)
+
+    def add(self, kind: str, count: int = 1, example: str = "") -> None:
+        """Count faults of a kind."""
+        if count:
+            self.counts[kind] = self.counts.get(kind, 0) + count
+        if example:
+            text = example[:LONGEST_EXAMPLE]
+            self.examples[kind] = min(self.examples.get(kind, text), text)
+
+    def include(self, other: "Faults") -> None:
+        """Add those of another part of the table."""
+        self.rows += other.rows
+        for kind, count in other.counts.items():
+            self.add(kind, count)
+        for kind, example in other.examples.items():
+            self.add(kind, 0, example)
+
+    def sentences(self) -> list[str]:
+        """Say what is wrong and how it was read, as the index writes it down."""
+        counts = Counter(self.counts)
+        if counts[LONE] > max(FEW_LINES, FEW_OF_ROWS * self.rows):
+            counts[SHORT] += counts[LONE]
+        return [
+            f"{counts[kind]:,} of {self.rows:,} {words(counts[kind] == 1)}{self._example(kind)}"
+            for kind, words in WORDS.items()
+            if counts[kind]
+        ]
+
+    def _example(self, kind: str) -> str:
+        return f", for example {self.examples[kind]!r}" if kind in self.examples else ""
+
+
+WORDS: dict[str, Callable[[bool], str]] = {
+    STRAY: lambda one: f"rows open{'s' * one} a stray quote, read as if it were not there",
+    UNCLOSED: lambda one: f"lines follow{'s' * one} a quote that is never closed, read as one cell",
+    SHORT: lambda one: f"rows {_has(one)} fewer cells than the header, the rest taken as missing",
+    LONG: lambda one: f"rows {_has(one)} more cells than the header, those beyond it not read",
+    OVERLONG: lambda one: f"rows {'is' if one else 'are'} longer than 16 MB, passed over",
+    NOT_OBJECTS: lambda one: f"lines {'is no JSON object' if one else 'are no JSON objects'}, passed over",
+}
+
+
+def _has(one: bool) -> str:
+    return "has" if one else "have"
