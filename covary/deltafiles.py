@@ -1,6 +1,5 @@
 """One data file of a Delta table, its rows as the table has them."""
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,11 +10,11 @@ import pyarrow as pa
 
 from covary.columnar import parquet_batches, parquet_file
 from covary.filesystems import URL
+from covary.lakehouses import LOCAL, require_below
 
 FIELD_ID, MAPPED_ID, MAPPED_NAME = (
     b"PARQUET:field_id", "delta.columnMapping.id", "delta.columnMapping.physicalName",
 )  # fmt: skip
-LOCAL = re.compile(r"file:/*(?=/)")  # Hadoop writes one slash, others three
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +26,12 @@ class DataFile:
     partition: Mapping[str, Any]
 
     def at(self, folder: str) -> str:
-        """Where the file is: the log names it by a URL, mostly relative to the table's folder."""
-        path = unquote(self.path)
-        if local := LOCAL.match(path):
-            return path[local.end() :]
-        return path if URL.match(path) else f"{folder.rstrip('/')}/{path}"
+        """Where in the table's folder the file is: the log names it by a URL, mostly relative to that."""
+        path = LOCAL.sub("", unquote(self.path))
+        if not (URL.match(path) or LOCAL.match(self.path)):
+            path = f"{folder.rstrip('/')}/{path}"
+        require_below(path, folder)
+        return path
 
 
 @dataclass(frozen=True, slots=True)

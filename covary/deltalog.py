@@ -1,14 +1,23 @@
-"""Which file of a Delta table's log is at fault, which delta-rs doesn't say."""
+"""What delta-rs doesn't say of a Delta table's log: which file is at fault, and where it sends its reader."""
 
 import json
 import re
+from collections import Counter
+from itertools import product
+from typing import Any
+from urllib.parse import unquote
 
 from covary.columnar import parquet_file
 from covary.filesystems import FileFacts, files_in, open_bytes
-from covary.lakehouses import DELTA_LOG
+from covary.lakehouses import DELTA_LOG, LiesOutside, require_below
 
 COMMIT = re.compile(r"(\d{20})\.json")
 CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\..*")
+COMPACTED = re.compile(r"\d{20}\.(\d{20})\.compacted\.json")
+ONE_OF_SEVERAL = re.compile(r"(\d{20})\.checkpoint\.\d{10}\.(\d{10})\.parquet")
+SIDECARS = "_sidecars"
+VECTOR = ("storageType", "pathOrInlineDv")
+UUID_LENGTH = 20  # of the name of a deletion vector's file, at the end of its path in the log
 
 
 def emptied_commit(path: str) -> str | None:
@@ -45,3 +54,80 @@ def _since_checkpoint(path: str) -> tuple[dict[str, FileFacts], list[str]]:
         name: facts for name, facts in files if (match := COMMIT.fullmatch(name)) and int(match[1]) > last
     }
     return commits, [name for number, name in checkpoints if number == last]
+
+
+def require_log_below(path: str, *, commits: bool) -> None:
+    """Refuse a log by which deleted rows, or parts of a checkpoint, are looked for outside of the table.
+
+    Args:
+        path: the table's folder.
+        commits: whether to look at the commits, too, which name no parts of a checkpoint.
+    """
+    log = f"{path}/{DELTA_LOG}"
+    sidecars: list[str] = []
+    for name in _read_by_delta_rs(path):
+        if not (commits or CHECKPOINT.fullmatch(name)):
+            continue
+        look = _sent_by_parquet if name.endswith(".parquet") else _sent_by_json
+        sidecars += look(f"{log}/{name}", path)
+    for sidecar in sidecars:
+        if "/" in unquote(sidecar) or ":" in sidecar:
+            raise LiesOutside(sidecar)
+        _sent_by_parquet(f"{log}/{SIDECARS}/{sidecar}", path)
+
+
+def _read_by_delta_rs(path: str) -> list[str]:
+    """The files of the log that tell the newest version: the last whole checkpoint, and all since then."""
+    names = files_in(f"{path}/{DELTA_LOG}")
+    parts = Counter((match[1], match[2]) for match in map(ONE_OF_SEVERAL.fullmatch, names) if match)
+    whole = [number for (number, count), found in parts.items() if found == int(count)]
+    alone = [name for name in names if not ONE_OF_SEVERAL.fullmatch(name)]
+    whole += [match[1] for match in map(CHECKPOINT.fullmatch, alone) if match]
+    last = max(whole, default="")
+    return [
+        name
+        for name in names
+        for match in [COMMIT.fullmatch(name) or COMPACTED.fullmatch(name) or CHECKPOINT.fullmatch(name)]
+        if match and match[1] >= last
+    ]
+
+
+def _sent_by_json(file: str, folder: str) -> list[str]:
+    """Look at the deletion vectors in a file of the log; return the other files that it names."""
+    sidecars: list[str] = []
+
+    def look(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        # Of a name that is given twice, one reader takes the first and another the last.
+        kinds, vectors = ([value for name, value in pairs if name == wanted] for wanted in VECTOR)
+        for kind, vector in product(kinds, vectors):
+            _require_vector_below(kind, vector, folder)
+        sidecars.extend(value["path"] for name, value in pairs if name == "sidecar" and value)
+        return dict(pairs)
+
+    with open_bytes(file) as lines:
+        for line in lines.read().splitlines():
+            json.loads(line or b"null", object_pairs_hook=look)
+    return sidecars
+
+
+def _sent_by_parquet(file: str, folder: str) -> list[str]:
+    """Do as with JSON for a file of a checkpoint."""
+    sidecars: list[str] = []
+    wanted = [*(f"add.deletionVector.{name}" for name in VECTOR), "sidecar.path"]
+    with parquet_file(file) as checkpoint:
+        for group in range(checkpoint.num_row_groups):
+            rows = checkpoint.read_row_group(group, columns=wanted).flatten().flatten()
+            if wanted[0] in rows.column_names:
+                known = rows.filter(rows[wanted[0]].is_valid())
+                for kind, vector in zip(*(known[name].to_pylist() for name in wanted[:2]), strict=True):
+                    _require_vector_below(kind, vector, folder)
+            if wanted[2] in rows.column_names:
+                sidecars += rows[wanted[2]].drop_null().to_pylist()
+    return sidecars
+
+
+def _require_vector_below(kind: str, vector: str, folder: str) -> None:
+    if kind == "p":
+        require_below(unquote(vector), folder)
+    elif kind == "u" and len(vector) > UUID_LENGTH and not vector[:-UUID_LENGTH].isalnum():
+        raise LiesOutside(vector)

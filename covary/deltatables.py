@@ -10,10 +10,10 @@ import pyarrow as pa
 from covary.columnar import from_arrow, gathered, grouped, plain_names
 from covary.csvfile import Dialect
 from covary.deltafiles import DataFile, TableSchema, file_rows
-from covary.deltalog import damage_of, emptied_commit
+from covary.deltalog import damage_of, emptied_commit, require_log_below
 from covary.errors import MissingPart
-from covary.filesystems import URL, s3_endpoint
-from covary.lakehouses import told_plainly
+from covary.filesystems import URL, is_url, s3_endpoint
+from covary.lakehouses import LiesOutside, told_plainly
 from covary.tablesource import TableSource, shown
 
 # What a table may ask of its reader that is seen to here or in delta-rs; any other feature is refused.
@@ -22,18 +22,39 @@ READER_FEATURES = {
     "v2Checkpoint", "vacuumProtocolCheck", "variantType", "variantType-preview",
     "variantShredding", "variantShredding-preview",
 }  # fmt: skip
+KEPT_APART = {
+    "deletionVectors",
+    "v2Checkpoint",
+}  # in files that delta-rs reads wherever the log says they are
 
 
 def delta_source(name: str, path: str) -> TableSource:
     """The table in a folder, at its newest version."""
     with told_plainly(path):
+        if not is_url(path):  # elsewhere, delta-rs finds nothing that is not of the same store
+            _look_before_opening(path)
         table = _opened(path)
         if empty := emptied_commit(path):
             raise ValueError(f"{empty} is empty; the newest changes are lost")
         # The number alone would not tell a table from another that was put in its place.
         version = f"{table.version()} {table.metadata().id}"
-        size = sum(file.size for file in _data_files(table))
+        files = _data_files(table)
+        for file in files:
+            file.at(path)
+        if {*(table.protocol().reader_features or ())} & KEPT_APART:
+            require_log_below(path, commits=True)
+        size = sum(file.size for file in files)
     return TableSource(name, path, "delta", None, None, size, version)
+
+
+def _look_before_opening(path: str) -> None:
+    """Refuse a checkpoint of which a part may be a pipe or a device: delta-rs reads all parts at once."""
+    try:
+        require_log_below(path, commits=False)
+    except LiesOutside:
+        raise
+    except Exception:  # what is damaged, delta-rs tells
+        return
 
 
 def delta_layout(source: TableSource) -> tuple[tuple[str, ...], Dialect | None]:

@@ -11,7 +11,7 @@ from covary.columnar import from_arrow, gathered, grouped, plain_names
 from covary.csvfile import Dialect
 from covary.errors import MissingPart, UnreadableTable
 from covary.filesystems import files_in, s3_endpoint
-from covary.lakehouses import METADATA, told_plainly
+from covary.lakehouses import METADATA, require_below, told_plainly
 from covary.tablesource import FoundFile, TableSource, shown
 
 CATALOG = "iceberg:"
@@ -87,6 +87,8 @@ def _opened(path: str) -> Any:
         name, *identifier = path.removeprefix(CATALOG).split(".")
         return _catalog(name).load_table(tuple(identifier))
     try:
+        from pyiceberg.catalog.noop import NoopCatalog
+        from pyiceberg.serializers import FromInputFile
         from pyiceberg.table import StaticTable
     except ImportError:
         raise MissingPart(NEEDED) from None
@@ -97,7 +99,25 @@ def _opened(path: str) -> Any:
         raise ValueError(f"there is no *.metadata.json in its folder {METADATA!r}")
     newest = numbered[max(numbered, key=lambda match: (int(match[1]), match[0]))]
     with told_plainly(path, f"{METADATA}/{newest}"):
-        return StaticTable.from_metadata(f"{path}/{METADATA}/{newest}", _properties())
+        place, files = f"{path}/{METADATA}/{newest}", _reader_below(path)
+        # Not by StaticTable.from_metadata: what a table says of servers and of code to load is not for us.
+        metadata = FromInputFile.table_metadata(files.new_input(place))
+        return StaticTable(("static-table", place), metadata, place, files, NoopCatalog("static-table"))
+
+
+def _reader_below(folder: str) -> Any:
+    """What reads the files of a table in a folder, all of them, and none that lies elsewhere."""
+    from pyiceberg.io import load_file_io
+
+    files: Any = load_file_io(_properties(), folder)
+    read = files.new_input
+
+    def read_below(location: str) -> Any:
+        require_below(location, folder)
+        return read(location)
+
+    files.new_input = read_below
+    return files
 
 
 def _catalog(name: str) -> Any:

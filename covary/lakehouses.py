@@ -1,6 +1,7 @@
 """What tells that a folder is one table of a lakehouse, and what is common to reading all of them."""
 
 import os
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -11,6 +12,8 @@ from covary.masking import Secrets
 DELTA, ICEBERG = "delta", "iceberg"
 DELTA_LOG, METADATA = "_delta_log", "metadata"
 LONGEST_REASON = 300
+LOCAL = re.compile(r"^file:(?://)?(?=/)")  # Hadoop writes one slash, others three
+S3 = re.compile(r"^s3[an]://")
 
 
 def lakehouse_at(folder: str) -> str | None:
@@ -59,6 +62,24 @@ def folders_around(path: str) -> list[str]:
 
 def _is_metadata(name: str) -> bool:
     return (name.endswith(".metadata.json") and not name.startswith(".")) or name == "version-hint.text"
+
+
+class LiesOutside(ValueError):
+    """A file that a table's own log or metadata places outside of its folder."""
+
+    def __init__(self, path: str) -> None:
+        told = "covary reads only what is in a table's folder, and this lies outside, as in a shallow clone"
+        super().__init__(f"{told}: {path}")
+
+
+def require_below(path: str, folder: str) -> None:
+    """Refuse a file outside of a table's folder: anybody may have written the log that names it."""
+    place, root = (S3.sub("s3://", LOCAL.sub("", each)) for each in (path, folder.rstrip("/")))
+    is_below = place.startswith(f"{root}/")
+    if not is_below and place.startswith("/"):  # the folder, or one around it, may have been named by a link
+        is_below = os.path.realpath(place).startswith(f"{os.path.realpath(root)}/")
+    if not is_below or ".." in place.split("/"):
+        raise LiesOutside(path)
 
 
 @contextmanager

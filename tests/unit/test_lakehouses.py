@@ -4,6 +4,8 @@ import os
 import shutil
 import struct
 import sys
+import uuid
+import zlib
 from decimal import Decimal
 from pathlib import Path
 
@@ -240,15 +242,24 @@ def test_iceberg_columns_are_known_by_their_ids(tmp_path):
 BASE_85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 
 
-def deletion_vector(rows):
-    """A Roaring bitmap of one container, in the text that Delta Lake keeps in its log."""
+def roaring_bitmap(rows):
+    """A Roaring bitmap of one container."""
     bitmap = struct.pack("<IIHHI", 12346, 1, 0, len(rows) - 1, 16) + struct.pack(f"<{len(rows)}H", *rows)
-    data = struct.pack("<IQI", 1681511377, 1, 0) + bitmap
-    size, text = len(data), ""
-    data += b"\0" * (-size % 4)
+    return struct.pack("<IQI", 1681511377, 1, 0) + bitmap
+
+
+def in_base_85(data):
+    text = ""
     for start in range(0, len(data), 4):
-        number = int.from_bytes(data[start : start + 4], "big")
+        number = int.from_bytes(data[start : start + 4].ljust(4, b"\0"), "big")
         text += "".join(BASE_85[number // 85**place % 85] for place in (4, 3, 2, 1, 0))
+    return text
+
+
+def deletion_vector(rows):
+    """Deleted rows, in the text that Delta Lake keeps in its log."""
+    data = roaring_bitmap(rows)
+    text, size = in_base_85(data), len(data)
     return {"storageType": "i", "pathOrInlineDv": text, "sizeInBytes": size, "cardinality": len(rows)}
 
 
@@ -328,15 +339,149 @@ def test_the_log_tells_the_partition_whatever_the_file_says(tmp_path):
     assert rows_of(path)[0]["year"].unique().to_list() == [1999]
 
 
-@pytest.mark.parametrize("slashes", ["/", "///"])
-def test_a_data_file_may_lie_outside_the_folder_of_the_table(tmp_path, slashes):
-    path = delta_by_hand(tmp_path / "t", [field("x", "integer")], [(ROWS, {}, None)], ["timestampNtz"])
-    outside = tmp_path / "else where.parquet"
-    Path(path, "part %0.parquet").rename(outside)
+def delta_with_its_file_at(place, folder):
+    """A Delta table whose log says that its data file is at a place."""
+    path = delta_by_hand(folder / "t", [field("x", "integer")], [(ROWS, {}, None)], ["timestampNtz"])
+    Path(path, "part %0.parquet").rename(Path(path, "a b.parquet"))
     log = Path(path, "_delta_log", f"{0:020}.json")
-    absolute = f"file:{slashes}{str(outside)[1:].replace(' ', '%20')}"
-    log.write_text(log.read_text().replace("part%20%250.parquet", absolute))
+    log.write_text(log.read_text().replace("part%20%250.parquet", place))
+    return path
+
+
+@pytest.mark.parametrize("slashes", ["/", "///"])
+def test_a_data_file_may_be_named_in_full(tmp_path, slashes):
+    path = delta_with_its_file_at(f"file:{slashes}{str(tmp_path)[1:]}/t/a%20b.parquet", tmp_path)
     assert rows_of(path)[0]["x"].to_list() == list(range(300))
+    (tmp_path / "link").symlink_to(path)
+    assert rows_of(str(tmp_path / "link"))[0]["x"].to_list() == list(range(300))
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "../secret.parquet",
+        "%2e%2e/secret.parquet",
+        "x/../../secret.parquet",
+        "file:{folder}/secret.parquet",
+        "file://{folder}/secret.parquet",
+        "file://{folder}/t/../secret.parquet",
+        "FILE://{folder}/secret.parquet",
+        "http://127.0.0.1:9/secret.parquet",
+        "s3://bucket/secret.parquet",
+    ],
+)
+def test_a_data_file_outside_of_a_delta_table_is_refused_by_name(tmp_path, place):
+    pq.write_table(ROWS, tmp_path / "secret.parquet")
+    path = delta_with_its_file_at(place.format(folder=tmp_path), tmp_path)
+    with pytest.raises(UnreadableTable, match=r"lies outside, as in a shallow clone: .*secret\.parquet"):
+        rows_of(path)
+    pl.from_arrow(ROWS).write_csv(tmp_path / "c.csv")
+    tables, skipped, _ = find_tables([path, tmp_path / "c.csv"])
+    assert [table.name for table in tables] == ["c"]
+    assert [each.path for each in skipped] == [path]
+
+
+def vector_file(rows):
+    """What a file of deletion vectors holds, if it holds one."""
+    data = roaring_bitmap(rows)
+    return b"\1" + struct.pack(">I", len(data)) + data + struct.pack(">I", zlib.crc32(data)), len(data)
+
+
+@pytest.mark.parametrize(
+    ("kind", "place", "refused"),
+    [
+        ("u", "ab", False),
+        ("p", "file://{folder}/t/ab/{name}", False),
+        ("u", "..", True),
+        ("u", "ab/../..", True),
+        ("p", "file://{folder}/{name}", True),
+        ("p", "file://{folder}/t/%2e%2e/{name}", True),
+        ("p", "file:///dev/zero", True),
+    ],
+)
+@pytest.mark.parametrize("where", ["commit", "checkpoint"])
+def test_deletion_vectors_are_read_below_the_table_alone(tmp_path, kind, place, refused, where):
+    content, size = vector_file([5, 7])
+    mark = uuid.UUID(int=7)
+    name = f"deletion_vector_{mark}.bin"
+    (tmp_path / name).write_bytes(content)
+    path = delta_by_hand(tmp_path / "t", [field("x", "integer")], [(ROWS, {}, [5])], ["deletionVectors"])
+    Path(path, "ab").mkdir()
+    Path(path, "ab", name).write_bytes(content)
+    written = place.format(folder=tmp_path, name=name) + (in_base_85(mark.bytes) if kind == "u" else "")
+    log = Path(path, "_delta_log", f"{0:020}.json")
+    *others, last = map(json.loads, log.read_text().splitlines())
+    vector = {"storageType": kind, "pathOrInlineDv": written, "offset": 1, "sizeInBytes": size}
+    last["add"]["deletionVector"] = vector | {"cardinality": 2}
+    log.write_text("\n".join(map(json.dumps, [*others, last])))
+    if where == "checkpoint":
+        DeltaTable(path).create_checkpoint()
+    if refused:
+        with pytest.raises(UnreadableTable, match="lies outside, as in a shallow clone"):
+            rows_of(path)
+    else:
+        assert rows_of(path)[0]["x"].to_list() == [each for each in range(300) if each not in {5, 7}]
+
+
+def test_a_vector_that_is_named_twice_is_refused_for_either(tmp_path):
+    path = delta_by_hand(tmp_path / "t", [field("x", "integer")], [(ROWS, {}, [5])], ["deletionVectors"])
+    log = Path(path, "_delta_log", f"{0:020}.json")
+    twice = '"deletionVector": {"storageType": "p", "pathOrInlineDv": "file:///etc/x", '
+    log.write_text(log.read_text().replace('"deletionVector": {', twice))
+    with pytest.raises(UnreadableTable, match="lies outside"):
+        rows_of(path)
+
+
+@pytest.mark.parametrize(
+    "sidecar", ["../../../secret.parquet", "file://{folder}/secret.parquet", "file:///dev/zero"]
+)
+def test_a_part_of_a_checkpoint_lies_beside_it(tmp_path, sidecar):
+    path = delta_by_hand(tmp_path / "t", [field("x", "integer")], [(ROWS, {}, None)], ["v2Checkpoint"])
+    log = Path(path, "_delta_log", f"{0:020}.json")
+    *others, last = map(json.loads, log.read_text().splitlines())
+    last["add"]["partitionValues"] = {"none": ""}
+    pq.write_table(pa.Table.from_pylist([last]), tmp_path / "secret.parquet")
+    part = {"path": sidecar.format(folder=tmp_path), "sizeInBytes": 1, "modificationTime": 0}
+    lines = [{"checkpointMetadata": {"version": 0}}, *others, {"sidecar": part}]
+    checkpoint = log.with_name(f"{0:020}.checkpoint.{uuid.UUID(int=7)}.json")
+    checkpoint.write_text("\n".join(map(json.dumps, lines)))
+    with pytest.raises(UnreadableTable, match="lies outside, as in a shallow clone"):
+        rows_of(path)
+
+
+def test_an_iceberg_table_is_read_below_its_folder_alone(tmp_path):
+    pq.write_table(ROWS, tmp_path / "secret.parquet")
+    table = iceberg(tmp_path / "ice", ROWS)
+    table.add_files([f"file://{tmp_path}/secret.parquet"])
+    with pytest.raises(UnreadableTable, match=r"lies outside, as in a shallow clone: .*secret\.parquet"):
+        rows_of(place_of(table))
+
+
+@pytest.mark.parametrize(
+    "elsewhere", ["file://{folder}/{name}", "{folder}/t/../{name}", "s3://bucket/{name}"]
+)
+def test_iceberg_metadata_leads_nowhere_else(tmp_path, elsewhere):
+    path = Path(place_of(iceberg(tmp_path / "ice", ROWS)))
+    newest = max((path / "metadata").glob("*.metadata.json"))
+    content = json.loads(newest.read_text())
+    listed = Path(content["snapshots"][-1]["manifest-list"].removeprefix("file://"))
+    shutil.copy(listed, tmp_path / listed.name)
+    content["snapshots"][-1]["manifest-list"] = elsewhere.format(folder=tmp_path, name=listed.name)
+    newest.write_text(json.dumps(content))
+    with pytest.raises(UnreadableTable, match="lies outside, as in a shallow clone"):
+        rows_of(str(path))
+
+
+def test_an_iceberg_table_names_no_code_and_no_server(tmp_path, monkeypatch):
+    (tmp_path / "planted_reader.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
+    monkeypatch.syspath_prepend(tmp_path)
+    path = Path(place_of(iceberg(tmp_path / "ice", ROWS)))
+    newest = max((path / "metadata").glob("*.metadata.json"))
+    content = json.loads(newest.read_text())
+    content["properties"] |= {"py-io-impl": "planted_reader.Reader", "s3.endpoint": "http://attacker"}
+    newest.write_text(json.dumps(content))
+    assert rows_of(str(path))[0].height == 300
+    assert not (tmp_path / "ran").exists()
 
 
 def test_mapped_names_are_read_as_the_schema_has_them(tmp_path):
