@@ -1,20 +1,27 @@
 """Rows of Parquet and Arrow files, with the types that they declare."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from itertools import chain
 from typing import Any
 
 import polars as pl
 import pyarrow as pa
 import pyarrow.ipc
 
+from covary.arrowsizes import unpacked_sizes
 from covary.csvfile import Dialect
 from covary.filesystems import is_url, open_bytes
 from covary.tablesource import TableSource
 
 BATCH_ROWS = 1 << 20
+CELLS_AT_ONCE = 1 << 23  # of a batch: a column packed to nothing takes as much, once unpacked, as any other
+TEXT_ROWS = 1 << 15  # at once of text that is stored cell by cell: a few rows may weigh more than all others
+PACKED = 8  # bytes a cell: with fewer, text is stored once and pointed to
+LARGEST_BATCH = 768 << 20  # bytes of an Arrow file's record batch, which can only be read at once
+TEXT_TYPES = pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view
 PLAIN_TYPES = (
-    pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view, pa.types.is_boolean,
+    *TEXT_TYPES, pa.types.is_boolean,
     pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal128,
     pa.types.is_date, pa.types.is_timestamp, pa.types.is_time,
 )  # fmt: skip
@@ -41,34 +48,61 @@ def parquet_frames(
     source: TableSource, part: tuple[int, int], dialect: Dialect | None, columns: list[str], size: int
 ) -> Iterator[pl.DataFrame]:
     """The rows of some row groups, in batches of bounded size."""
-    with parquet_file(source.path) as file:
-        for batch in parquet_batches(file, part, columns, size):
-            yield from_arrow(batch, columns)
+    with parquet_file(source.path, columns) as file:
+        batches = parquet_batches(file, part, columns, size)
+        yield from gathered((from_arrow(batch, columns) for batch in batches), 4 * size)
 
 
 def parquet_batches(
     file: Any, part: tuple[int, int], columns: list[str], size: int
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of some row groups of an open file, about `size` bytes on disk at a time."""
-    groups = range(part[0], file.num_row_groups if part[1] < 0 else part[1])
-    weight = sum(file.metadata.row_group(group).total_byte_size for group in groups)
-    rows = sum(file.metadata.row_group(group).num_rows for group in groups)
-    batch_rows = max(1024, min(BATCH_ROWS, rows * 4 * size // max(weight, 1)))
-    yield from file.iter_batches(batch_rows, list(groups), columns, use_threads=False)
+    """The rows of some row groups of an open file, about four times `size` bytes, unpacked, at a time."""
+    groups = list(range(part[0], file.num_row_groups if part[1] < 0 else part[1]))
+    footers = [file.metadata.row_group(group) for group in groups]
+    heaviest = max((group.total_byte_size / max(group.num_rows, 1) for group in footers), default=1)
+    plain_text = any(_is_text(file.schema_arrow.field(name).type) for name in columns)
+    most = min(TEXT_ROWS if plain_text else BATCH_ROWS, CELLS_AT_ONCE // max(len(columns), 1))
+    batch_rows = max(1, min(most, int(4 * size / max(heaviest, 1))))
+    yield from file.iter_batches(batch_rows, groups, columns, use_threads=False)
+
+
+def _is_text(dtype: pa.DataType) -> bool:
+    return any(is_kind(dtype) for is_kind in TEXT_TYPES)
 
 
 @contextmanager
-def parquet_file(path: str, **options: Any) -> Iterator[Any]:
-    """Open a Parquet file by path or URL."""
+def parquet_file(path: str, columns: Sequence[str] = (), **options: Any) -> Iterator[Any]:
+    """Open a Parquet file by path or URL, to read some columns of it.
+
+    Text that it stores once and points to stays so: a few kilobytes may stand for gigabytes.
+    """
     from pyarrow.parquet import ParquetFile  # noqa: PLC0415  14 MB, which asking an index need not have
 
-    if not is_url(path):
-        with ParquetFile(path, **options) as file:
-            yield file
-        return
-    # Only the columns asked for are fetched, each in one request.
-    with open_bytes(path) as stream, ParquetFile(stream, pre_buffer=True, **options) as file:
+    with ExitStack() as stack:
+        place: Any = path
+        if is_url(path):
+            # Only the columns asked for are fetched, each in one request.
+            place, options = stack.enter_context(open_bytes(path)), options | {"pre_buffer": True}
+        file = stack.enter_context(ParquetFile(place, **options))
+        if texts := _stored_once(file, columns):
+            options |= {"read_dictionary": texts, "metadata": file.metadata}
+            file = stack.enter_context(ParquetFile(place, **options))
         yield file
+
+
+def _stored_once(file: Any, columns: Sequence[str]) -> list[str]:
+    """The columns of text whose cells take less room than text can."""
+    named = {name: place for place, name in enumerate(file.schema.names)}
+    texts = [name for name in columns if name in named and _is_text(file.schema_arrow.field(name).type)]
+    groups = [file.metadata.row_group(number) for number in range(file.num_row_groups)] if texts else []
+    found = []
+    for name in texts:
+        chunks = [group.column(named[name]) for group in groups]
+        if all(chunk.has_dictionary_page for chunk in chunks):
+            cells = sum(chunk.num_values for chunk in chunks)
+            if sum(chunk.total_uncompressed_size for chunk in chunks) < PACKED * cells:
+                found.append(name)
+    return found
 
 
 def arrow_layout(source: TableSource) -> tuple[tuple[str, ...], Dialect | None]:
@@ -90,6 +124,13 @@ def arrow_frames(
     source: TableSource, part: tuple[int, int], dialect: Dialect | None, columns: list[str], size: int
 ) -> Iterator[pl.DataFrame]:
     """The rows of some record batches."""
+    yield from gathered(_arrow_pieces(source, part, columns), 4 * size)
+
+
+def _arrow_pieces(source: TableSource, part: tuple[int, int], columns: list[str]) -> Iterator[pl.DataFrame]:
+    if not is_url(source.path):
+        _refuse_huge_batches(source.path)
+    rows = max(1, min(BATCH_ROWS, CELLS_AT_ONCE // max(len(columns), 1)))
     with _arrow_reader(source, columns) as reader:
         if hasattr(reader, "num_record_batches"):
             stop = reader.num_record_batches if part[1] < 0 else part[1]
@@ -97,7 +138,18 @@ def arrow_frames(
         else:
             batches = iter(reader)
         for batch in batches:
-            yield from_arrow(batch, columns)
+            for start in range(0, batch.num_rows, rows):
+                yield from_arrow(batch.slice(start, rows), columns)
+
+
+def _refuse_huge_batches(path: str) -> None:
+    with open(path, "rb") as file:
+        largest = max(unpacked_sizes(file), default=0)
+    if largest > LARGEST_BATCH:
+        raise ValueError(
+            f"a record batch of it takes {largest >> 20:,} MB of memory; "
+            f"write it in smaller ones, of at most {LARGEST_BATCH >> 20:,} MB"
+        )
 
 
 @contextmanager
@@ -120,23 +172,42 @@ def _arrow_reader(source: TableSource, columns: Sequence[str] | None = None) -> 
 def from_arrow(batch: pa.RecordBatch, columns: list[str]) -> pl.DataFrame:
     """Take a batch as a frame of some of its columns."""
     batch.validate(full=True)  # a damaged file would make the process crash later, not fail
-    frame = pl.from_arrow(batch)
-    assert isinstance(frame, pl.DataFrame)
-    return frame[columns]  # not select, which would read a name like ^x$ as a pattern
+    by_key = [name for name in columns if pa.types.is_dictionary(batch.schema.field(name).type)]
+    if not by_key:
+        frame = pl.from_arrow(batch)
+        assert isinstance(frame, pl.DataFrame)
+        return frame[columns]  # not select, which would read a name like ^x$ as a pattern
+    return pl.DataFrame([_series(name, batch.column(name)) for name in columns])
+
+
+def _series(name: str, cells: pa.Array) -> pl.Series:
+    """Take a column as it is; equal cells of a dictionary share their text in memory."""
+    if not pa.types.is_dictionary(cells.type):
+        return pl.Series(name, cells)
+    indices = pl.Series(cells.indices)
+    return pl.Series(name, cells.dictionary).gather(indices)
 
 
 def gathered(frames: Iterable[pl.DataFrame], size: int) -> Iterator[pl.DataFrame]:
-    """Small frames put together until they weigh `size`."""
+    """Small frames put together until they weigh `size`, and large ones cut; equal texts count each."""
     waiting: list[pl.DataFrame] = []
-    weight = 0.0
-    for frame in frames:
+    weight = height = 0.0
+    for frame in chain.from_iterable(_cut(frame, size) for frame in frames):
         waiting.append(frame)
         weight += frame.estimated_size()
-        if weight >= size:
+        height += frame.height
+        if weight >= size or height * frame.width >= CELLS_AT_ONCE:
             yield pl.concat(waiting)
-            waiting, weight = [], 0.0
+            waiting, weight, height = [], 0.0, 0.0
     if waiting:
         yield pl.concat(waiting)
+
+
+def _cut(frame: pl.DataFrame, size: int) -> Iterable[pl.DataFrame]:
+    weight = frame.estimated_size()
+    if weight < 2 * size:
+        return (frame,)
+    return frame.iter_slices(max(1, int(frame.height * size / weight)))
 
 
 def plain_names(schema: pa.Schema) -> tuple[str, ...]:

@@ -60,7 +60,9 @@ def facts_of_text(columns: Sequence[pl.Series]) -> dict[str, Facts]:
             read = read_numbers(column, reading)
             found = _measured([read.values])[column.name]
             present = len(column) - read.missing
-            facts[column.name] = replace(found, present=present, reading=reading)
+            facts[column.name] = replace(
+                found, present=present, reading=reading, looks=looks, length=looks.length
+            )
         else:
             facts[column.name] = Facts(
                 len(cells), looks.varies, NO_VALUES, 0, np.nan, np.nan, 0, False, looks, looks.length

@@ -15,6 +15,7 @@ from covary.numbers import NUMBER_SHARE, PLAIN, NumberReading
 
 LONGEST_KEY = 200  # bytes on average: more is prose
 PROFILED_ROWS, PROFILED_RUNS = 100_000, 100
+CELLS_AT_ONCE = 1 << 22  # rows x columns profiled together: bounds memory
 COMPACT_WORDS = (
     "month",
     "date",
@@ -53,7 +54,18 @@ def profile_columns(rows: pl.DataFrame, whole: bool = True) -> list[ColumnProfil
     `whole` says whether these are all rows of the table.
     """
     whole = whole and rows.height <= PROFILED_ROWS
-    sample = in_runs(rows, PROFILED_ROWS, PROFILED_RUNS).get_columns()
+    sample = in_runs(rows, PROFILED_ROWS, PROFILED_RUNS)
+    at_once = max(1, CELLS_AT_ONCE // max(sample.height, 1))
+    columns = sample.get_columns()
+    return [
+        profile
+        for start in range(0, len(columns), at_once)
+        for profile in _profiles(columns[start : start + at_once], whole)
+    ]
+
+
+def _profiles(sample: Sequence[pl.Series], whole: bool) -> list[ColumnProfile]:
+    """Profile some columns together: on a small table the calls of Polars are the cost."""
     dtypes = [column.dtype for column in sample]
     texts = [
         c.cast(pl.String) for c, dtype in zip(sample, dtypes, strict=True) if isinstance(dtype, TEXT_TYPES)

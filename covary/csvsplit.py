@@ -173,6 +173,24 @@ def blocks(
         waiting, held, wanted = [text], len(text), max(size, 2 * len(text))
 
 
+def of_few_records(text: bytes, dialect: Dialect, most: int) -> Iterator[bytes]:
+    """Records again, in pieces of so many: a wide table makes many cells of short lines."""
+    line_end = dialect.line_end.encode()
+    if text.count(line_end) <= most:
+        yield text
+        return
+    content = np.frombuffer(text, np.uint8)
+    ends = np.flatnonzero(content == line_end[0])
+    if dialect.quote:
+        quotes = np.flatnonzero(content == ord(dialect.quote))
+        ends = ends[np.searchsorted(quotes, ends) % 2 == 0]
+    start = 0
+    for end in (*ends[most - 1 :: most].tolist(), len(text) - 1):
+        if start <= end:
+            yield text[start : end + 1]
+        start = end + 1
+
+
 class _Scanner:
     """Reads text of a dialect from record to record."""
 

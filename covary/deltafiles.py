@@ -68,11 +68,13 @@ def file_rows(
     file: DataFile, folder: str, schema: TableSchema, columns: list[str], size: int, kept: Any
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a file: renamed, widened, nulls where it lacks a column, without those deleted since."""
-    with parquet_file(file.at(folder), coerce_int96_timestamp_unit="us") as opened:
+    place = file.at(folder)
+    with parquet_file(place) as opened:
         stored = schema.stored(opened.schema_arrow)
+    there = [stored[name] for name in columns if name in stored]
+    with parquet_file(place, there, coerce_int96_timestamp_unit="us") as opened:
         mask = _mask(kept, opened.metadata.num_rows)
         start = 0
-        there = [stored[name] for name in columns if name in stored]
         for batch in parquet_batches(opened, (0, -1), there, size):
             arrays = [
                 _cast(batch.column(stored[name]), schema.columns.field(name).type)
@@ -98,6 +100,8 @@ def _mask(kept: Any, rows: int) -> Any:
 
 
 def _cast(column: pa.Array, dtype: pa.DataType) -> pa.Array:
+    if pa.types.is_dictionary(column.type) and pa.types.is_string(dtype):
+        return column  # unpacked, each cell would be a copy
     # Only timestamps may lose something: digits below the microsecond, which Delta doesn't have.
     return column.cast(dtype, safe=not pa.types.is_timestamp(dtype))
 

@@ -18,7 +18,7 @@ from covary.sqltext import quoted
 from covary.tablesource import TableSource
 
 MARK, MARK_PLACE = b"DUCK", 8
-ROWS_AT_ONCE = 16_384
+ROWS_AT_ONCE, CELLS_AT_ONCE = 16_384, 1 << 22
 LISTING = """
 SELECT schema_name, table_name AS name, estimated_size * column_count AS cells FROM duckdb_tables()
 WHERE NOT internal AND NOT temporary
@@ -82,7 +82,8 @@ def duckdb_frames(
         rows = f"SELECT {', '.join(_expression(schema.field(name)) for name in columns)} FROM {relation}"
         if part != (0, -1):
             rows += f" WHERE rowid >= {part[0]} AND rowid < {part[1]}"
-        with database.sql(rows).to_arrow_reader(ROWS_AT_ONCE) as reader:
+        at_once = max(1, min(ROWS_AT_ONCE, CELLS_AT_ONCE // len(columns)))
+        with database.sql(rows).to_arrow_reader(at_once) as reader:
             yield from gathered((from_arrow(batch, columns) for batch in reader), size)
 
 

@@ -10,20 +10,28 @@ import polars as pl
 
 from covary.columnar import gathered
 
-ROWS_AT_ONCE = 4096
+ROWS_AT_ONCE, CELLS_AT_ONCE = 4096, 1 << 18
+FIRST_ROWS = 64  # after which it is known what a row weighs
 
 
 def text_frames(
     fetch: Callable[[int], Sequence[Any]], columns: Sequence[str], size: int
 ) -> Iterator[pl.DataFrame]:
     """What a cursor's fetchmany gives, until it gives no more, in frames that weigh about `size`."""
-    return gathered(_fetched(fetch, columns), size)
+    return gathered(_fetched(fetch, columns, size), size)
 
 
-def _fetched(fetch: Callable[[int], Sequence[Any]], columns: Sequence[str]) -> Iterator[pl.DataFrame]:
-    while rows := fetch(ROWS_AT_ONCE):
+def _fetched(
+    fetch: Callable[[int], Sequence[Any]], columns: Sequence[str], size: int
+) -> Iterator[pl.DataFrame]:
+    most = max(1, min(ROWS_AT_ONCE, CELLS_AT_ONCE // len(columns)))
+    wanted = min(FIRST_ROWS, most)
+    while rows := fetch(wanted):
         cells = zip(*rows, strict=True)
-        yield pl.DataFrame([_text(name, column) for name, column in zip(columns, cells, strict=True)])
+        frame = pl.DataFrame([_text(name, column) for name, column in zip(columns, cells, strict=True)])
+        wanted = max(1, min(most, int(size * len(rows) / (frame.estimated_size() + 1))))
+        del rows
+        yield frame
 
 
 def _text(name: str, cells: Sequence[Any]) -> pl.Series:

@@ -8,11 +8,13 @@ from typing import Any
 import polars as pl
 
 from covary.csvfile import LINES, SAMPLE_BYTES, Dialect, is_text, sniff, utf16_byte_order
-from covary.csvsplit import count_cells
+from covary.csvsplit import count_cells, of_few_records
 from covary.errors import UnreadableTable
 from covary.faults import NOT_OBJECTS, Faults
 from covary.tablesource import TableSource
 from covary.textfile import opened, text_blocks
+
+CELLS_AT_ONCE = 1 << 25  # of a block of text, once parsed: 16 bytes each at least
 
 
 def csv_layout(source: TableSource) -> tuple[tuple[str, ...], Dialect | None]:
@@ -47,13 +49,17 @@ def csv_frames(
     dialect = dialect or LINES
     width = len(dialect.columns)
     for block in text_blocks(source, part, dialect, size, faults):
-        frame, beyond = _parsed(block.text, dialect, columns)
-        if block.separators is not None:
-            if block.separators == frame.height * (width - 1) and beyond.null_count() == frame.height:
-                faults.rows += frame.height
-            else:
-                count_cells(block, dialect, faults)
-        yield frame
+        rows = bare = 0
+        for text in of_few_records(block.text, dialect, max(1, CELLS_AT_ONCE // width)):
+            frame, beyond = _parsed(text, dialect, columns)
+            rows, bare = rows + frame.height, bare + beyond.null_count()
+            yield frame
+        if block.separators is None:
+            continue
+        if block.separators == rows * (width - 1) and bare == rows:
+            faults.rows += rows
+        else:
+            count_cells(block, dialect, faults)
 
 
 def _parsed(text: bytes, dialect: Dialect, columns: list[str]) -> tuple[pl.DataFrame, pl.Series]:
@@ -106,8 +112,10 @@ def json_frames(
 ) -> Iterator[pl.DataFrame]:
     """The rows of a part of a JSON Lines file, block by block, with what is wrong counted."""
     schema = dict.fromkeys(columns, pl.String)  # whatever the type, so that no part infers its own
-    for block in text_blocks(source, part, LINES, size, faults):
-        text = block.text.removeprefix(codecs.BOM_UTF8)
+    most = max(1, CELLS_AT_ONCE // max(len(columns), 1))
+    blocks = text_blocks(source, part, LINES, size, faults)
+    for piece in (piece for block in blocks for piece in of_few_records(block.text, LINES, most)):
+        text = piece.removeprefix(codecs.BOM_UTF8)
         try:
             frame = pl.read_ndjson(text, schema=schema)
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException):

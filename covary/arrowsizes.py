@@ -1,0 +1,155 @@
+"""How much the record batches of an Arrow file take in memory, told by the file before any is unpacked.
+
+A batch is read as a whole, and a few kilobytes may stand for gigabytes. Its message says where its buffers
+are, and a packed buffer begins with the length it has when it is not; pyarrow shows neither. Messages are
+FlatBuffers: tables whose fields are found by way of a table of offsets.
+"""
+
+import os
+import struct
+from collections.abc import Iterator
+from typing import IO
+
+MAGIC = b"ARROW1"
+CONTINUED = 0xFFFFFFFF  # before the length of a message, but in the oldest files
+LARGEST_MESSAGE = 64 << 20
+FOOTER_DICTIONARIES, FOOTER_BATCHES = 2, 3  # fields of a footer
+MESSAGE_HEADER, MESSAGE_BODY_LENGTH = 2, 3  # of a message
+DICTIONARY_NUMBER, DICTIONARY_DATA, DICTIONARY_IS_MORE = 0, 1, 2  # of a dictionary batch
+BATCH_BUFFERS, BATCH_COMPRESSION = 2, 3  # of a record batch
+LENGTH_BYTES = 8  # before a packed buffer
+KIND_FIELD, OF_DICTIONARY, OF_RECORDS = 1, 2, 3  # what a message is
+
+
+def unpacked_sizes(file: IO[bytes]) -> Iterator[int]:
+    """What each record batch takes, with the dictionaries it needs, as far as the file can be understood.
+
+    What can't be is left for its reader to refuse.
+    """
+    dictionaries: dict[int, int] = {}
+    try:
+        for start in _messages(file):
+            kind, batch, body = _batch(file, start)
+            if kind == OF_RECORDS:
+                yield sum(dictionaries.values()) + _unpacked(file, batch, body)
+            elif kind == OF_DICTIONARY:
+                number, is_more = (
+                    batch.number(DICTIONARY_NUMBER, "<q"),
+                    batch.number(DICTIONARY_IS_MORE, "<B"),
+                )
+                before = dictionaries.get(number, 0) if is_more else 0
+                dictionaries[number] = before + _unpacked(file, batch.table(DICTIONARY_DATA), body)
+                yield sum(dictionaries.values())
+    except (struct.error, IndexError, ValueError, OverflowError, OSError):
+        return
+
+
+def _messages(file: IO[bytes]) -> Iterator[int]:
+    """Where the messages of dictionaries and records begin."""
+    end = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    if file.read(len(MAGIC)) != MAGIC:
+        yield from _streamed(file, end)
+        return
+    file.seek(max(end - len(MAGIC) - 4, 0))
+    length = struct.unpack("<i", file.read(4))[0]
+    start = end - len(MAGIC) - 4 - length
+    if length < 0 or length > LARGEST_MESSAGE or start < 0:
+        return
+    file.seek(start)
+    footer = _Table.root(file.read(length))
+    for field in (FOOTER_DICTIONARIES, FOOTER_BATCHES):
+        for place in footer.structs(field, 24):
+            yield struct.unpack_from("<q", footer.data, place)[0]
+
+
+def _streamed(file: IO[bytes], end: int) -> Iterator[int]:
+    start = 0
+    while start < end:
+        found = _message(file, start)
+        if found is None:
+            return
+        message, body = found
+        yield start
+        length = message.number(MESSAGE_BODY_LENGTH, "<q")
+        if length < 0:
+            return
+        start = body + length
+
+
+def _message(file: IO[bytes], start: int) -> "tuple[_Table, int] | None":
+    """A message, and where its body begins; None at the end of a stream."""
+    file.seek(start)
+    (length,) = struct.unpack("<I", file.read(4))
+    start += 4
+    if length == CONTINUED:
+        (length,) = struct.unpack("<I", file.read(4))
+        start += 4
+    if not length or length > LARGEST_MESSAGE:
+        return None
+    return _Table.root(file.read(length)), start + length
+
+
+def _batch(file: IO[bytes], start: int) -> "tuple[int, _Table, int]":
+    """What a message is, what it tells of a batch, and where its body begins."""
+    found = _message(file, start)
+    if found is None:
+        raise ValueError("no message where one should be")
+    message, body = found
+    return message.number(KIND_FIELD, "<B"), message.table(MESSAGE_HEADER), body
+
+
+def _unpacked(file: IO[bytes], batch: "_Table", body: int) -> int:
+    buffers = [struct.unpack_from("<qq", batch.data, place) for place in batch.structs(BATCH_BUFFERS, 16)]
+    if not batch.place_of(BATCH_COMPRESSION):
+        return sum(length for _, length in buffers)
+    total = 0
+    for offset, length in buffers:
+        if length >= LENGTH_BYTES:
+            file.seek(body + offset)
+            (unpacked,) = struct.unpack("<q", file.read(LENGTH_BYTES))
+            total += length if unpacked < 0 else unpacked  # -1: this one is not packed
+    return total
+
+
+class _Table:
+    """A table of a FlatBuffer."""
+
+    def __init__(self, data: bytes, place: int) -> None:
+        self.data = data
+        self._place = place
+        self._offsets = place - int(struct.unpack_from("<i", data, place)[0])
+
+    @classmethod
+    def root(cls, data: bytes) -> "_Table":
+        return cls(data, struct.unpack_from("<I", data)[0])
+
+    def place_of(self, field: int) -> int:
+        """Where a field is; 0 if it is not there."""
+        if self._offsets < 0 or 4 + 2 * field >= struct.unpack_from("<H", self.data, self._offsets)[0]:
+            return 0
+        offset = int(struct.unpack_from("<H", self.data, self._offsets + 4 + 2 * field)[0])
+        return self._place + offset if offset else 0
+
+    def number(self, field: int, kind: str) -> int:
+        """A number; 0 if it is not there."""
+        place = self.place_of(field)
+        return int(struct.unpack_from(kind, self.data, place)[0]) if place else 0
+
+    def table(self, field: int) -> "_Table":
+        """A table within this one."""
+        place = self.place_of(field)
+        if not place:
+            raise ValueError("a table that should be there is not")
+        return _Table(self.data, place + int(struct.unpack_from("<I", self.data, place)[0]))
+
+    def structs(self, field: int, size: int) -> range:
+        """Where the items of a vector of structs are."""
+        place = self.place_of(field)
+        if not place:
+            return range(0)
+        start = place + int(struct.unpack_from("<I", self.data, place)[0])
+        (count,) = struct.unpack_from("<I", self.data, start)
+        if count * size > len(self.data):
+            raise ValueError("a vector longer than its message")
+        return range(start + 4, start + 4 + count * size, size)
