@@ -1,0 +1,1 @@
+"""Hostile and damaged input of every kind, against one law: covary does no harm."""

@@ -1,0 +1,113 @@
+"""What a run found: a line for each suite, and the page that tells of it."""
+
+import os
+import platform
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from experiments.writing import table
+from torture.trials import LAWS, Outcome, Suite
+
+PAGE = Path(__file__).parents[1] / "docs" / "measured" / "torture.md"
+SHOWN = 5  # breaches of one law in one suite
+HEADING = ("suite", "trials", *LAWS, "slowest", "peak memory")
+INTRO = """\
+# Hostile and damaged input
+
+Written by `./run torture --write`. Each trial gives covary something damaged or hostile and then holds it to one law: nothing of the user's is deleted or changed,
+nothing wrong is said, nothing hangs, nothing leaks, nothing crashes, the good tables beside it are answered for as if they were alone, and each file that
+was not used is named. What each suite does and how to repeat a trial is below the table.
+"""
+NOTES = """\
+- **trials**: files, indexes or situations; those that could not be tried on this machine are told below.
+- **crashes**: a traceback, a Java stack trace, death by a signal, or an exit code other than 0, 2 and 130.
+- **hangs**: not done at its deadline, or processes left running.
+- **over limits**: more memory in one process, or a larger index, than is allowed.
+- **files unnamed**: neither among the tables of `covary info --json` nor among the skipped.
+- **wrong answers**: other than those of an index of the good tables alone, or of the undamaged index; rows lost without a word; a refusal without a reason; control characters on the screen.
+- **deleted or changed**: anything of the user's by type, mode, size, time or content, also behind links; anything left behind.
+- **leaks**: a planted secret in a file of the index, a message, a log or a command line of a child.
+- **slowest**: the longest command of a trial; **peak memory**: the most that one Python process held.
+"""
+
+
+def line_of(suite: Suite, outcomes: Sequence[Outcome]) -> tuple[str, ...]:
+    """Sum up a suite."""
+    tried = [outcome for outcome in outcomes if not outcome.skipped]
+    broken = Counter(law for outcome in tried for law in {breach.law for breach in outcome.breaches})
+    slowest = max((outcome.seconds for outcome in tried), default=0.0)
+    memory = max((outcome.memory for outcome in tried), default=0)
+    return (
+        suite.name,
+        f"{len(tried):,}",
+        *(f"{broken[law]:,}" for law in LAWS),
+        f"{slowest:.1f} s",
+        f"{memory >> 20:,} MiB",
+    )
+
+
+def page_of(results: Mapping[Suite, Sequence[Outcome]], command: str, seed: int, minutes: float) -> str:
+    """Write the page of a run."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 30
+    ran = (
+        f"`{command}`, seed {seed}, {datetime.now(UTC):%Y-%m-%d}, {minutes:.0f} minutes on {os.cpu_count()} cores "
+        f"and {memory} GiB, Python {platform.python_version()}."
+    )
+    whole = all(len(outcomes) >= suite.trials for suite, outcomes in results.items())
+    short = (
+        ""
+        if whole
+        else " A shorter run than a whole one: the suites stopped when their time was up, or were told to."
+    )
+    rows = [line_of(suite, outcomes) for suite, outcomes in results.items()]
+    what = table(("suite", "what it tries"), [(suite.name, suite.what) for suite in results])
+    return "\n".join(
+        [
+            INTRO,
+            f"{ran}{short}\n",
+            table(HEADING, rows),
+            "",
+            NOTES,
+            what,
+            "",
+            f"One trial again, by its number: `./run torture --seed {seed} --only csv --trial 1234`.",
+            *_told("What was found", list(found(results))),
+            *_told("Not tried here", list(left_out(results))),
+            "",
+        ]
+    )
+
+
+def _told(heading: str, lines: Sequence[str]) -> list[str]:
+    return ["", f"## {heading}", "", *(f"- {line}" for line in lines)] if lines else []
+
+
+def found(results: Mapping[Suite, Sequence[Outcome]]) -> Iterable[str]:
+    """Name the first breaches of each law in each suite."""
+    for suite, outcomes in results.items():
+        seen: Counter[str] = Counter()
+        for outcome in outcomes:
+            for law in dict.fromkeys(breach.law for breach in outcome.breaches):
+                seen[law] += 1
+                if seen[law] <= SHOWN:
+                    said = next(breach.said for breach in outcome.breaches if breach.law == law)
+                    yield f"{suite.name} {outcome.trial}, {law} ({plain(outcome.name)}): {plain(said)}"
+        yield from (
+            f"{suite.name}, {law}: {count - SHOWN:,} more" for law, count in seen.items() if count > SHOWN
+        )
+
+
+def left_out(results: Mapping[Suite, Sequence[Outcome]]) -> Iterable[str]:
+    """Say what could not be tried, and why."""
+    for suite, outcomes in results.items():
+        reasons = Counter(outcome.skipped for outcome in outcomes if outcome.skipped)
+        yield from (f"{suite.name}: {count:,} ({reason})" for reason, count in reasons.items())
+
+
+def plain(text: str) -> str:
+    """Return a text as it may be printed: names here are hostile."""
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)[
+        :400
+    ]
