@@ -18,7 +18,7 @@ if _TYPE_CHECKING:
     from covary.query import Index, open_index
     from covary.sketches import Sketch
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "CovaryError",
