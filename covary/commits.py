@@ -13,6 +13,7 @@ import os
 import re
 import shutil
 import socket
+import time
 import uuid
 from collections.abc import Collection, Iterator, Mapping, Set
 from contextlib import contextmanager, suppress
@@ -51,6 +52,7 @@ OURS = frozenset({MARK, MANIFEST, HISTORY, LOCK, SEGMENTS})
 SCRATCH_NAME = re.compile(rf"{re.escape(SCRATCH)}.+-[0-9]+-[0-9a-f]{{12}}", re.DOTALL)
 WRITER = re.compile(rb"process [0-9]+ on [^\n]*\n")
 LONGEST_WRITER = 1000
+A_MOMENT = 0.1  # seconds
 NO_LOCKS_HERE = {errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS}
 
 Known = Mapping[str, Set[str]]
@@ -87,13 +89,13 @@ def building(index: Path) -> Iterator[Draft]:
         index.mkdir(parents=True, exist_ok=True)
         set_mark(index)
         with _only_writer(index) as alone:
-            set_mark(index)  # a first build that failed in the meantime took its own away
             before = _manifest_text(index)
             draft = Draft(index, _scratch_in(index), before, segments_named(before or ""))
             try:
                 if alone:
                     _sweep(draft)
                 draft.folder.mkdir()
+                set_mark(index)  # again: a first build that failed may have taken it away
                 yield draft
             finally:
                 shutil.rmtree(draft.folder, ignore_errors=True)
@@ -115,8 +117,10 @@ def _require_own(index: Path) -> Collection[str]:
         return ()
     if not index.is_dir():
         raise CannotWrite(f"{index} is a file; name a folder for the index")
-    there = os.listdir(index)
-    if set(there) <= {MARK} or has_mark(index) or segments_named(_manifest_text_if_plain(index)):
+    if not _is_own(index):
+        time.sleep(A_MOMENT)  # another first build, which failed, may be taking away what it made
+    there = _names_in(index)
+    if _is_own(index):
         for name, require in ((SEGMENTS, require_folder), (HISTORY, require_file)):
             if name in there:
                 require(index / name)
@@ -127,6 +131,22 @@ def _require_own(index: Path) -> Collection[str]:
             f"choose a new folder; nothing was changed"
         )
     raise CannotWrite(f"{index} holds other files and is not an index; choose a new folder")
+
+
+def _is_own(index: Path) -> bool:
+    """Whether a folder is empty, or shows by its mark or its manifest that covary writes in it."""
+    return (
+        has_mark(index)
+        or bool(segments_named(_manifest_text_if_plain(index)))
+        or not {*_names_in(index)} - {MARK}  # which may be empty, of a build killed while writing it
+    )
+
+
+def _names_in(index: Path) -> list[str]:
+    try:
+        return os.listdir(index)
+    except FileNotFoundError:  # removed in the meantime, by a first build that failed
+        return []
 
 
 def _scratch_in(index: Path) -> Path:
@@ -287,7 +307,7 @@ def _undo(index: Path, there: Collection[str]) -> None:
     if SEGMENTS not in there:
         with suppress(OSError):  # somebody has put something in it
             (index / SEGMENTS).rmdir()
-    for name in (HISTORY, MARK, LOCK):
+    for name in (HISTORY, LOCK, MARK):  # by its mark alone the folder is known again, if we die here
         if name not in there:
             (index / name).unlink(missing_ok=True)
 
@@ -308,6 +328,11 @@ def cannot_write(index: Path, problem: OSError) -> CannotWrite:
 def commit(draft: Draft, manifest: Manifest, change: Change | None = None) -> None:
     """Move the new segments into place and replace the manifest: the one moment when the index changes."""
     index, text = draft.index, manifest.to_json()
+    if len(text) > LARGEST_MANIFEST:
+        raise CannotWrite(
+            f"{index} would remember too many tables as removed by hand ({len(text):,} bytes of names); "
+            f"remove their source instead, or build the index anew with --fresh; nothing was changed"
+        )
     written = draft.folder / MANIFEST  # first of all: a disk too full for it leaves no segment behind
     written.write_text(text, encoding="utf-8")
     _to_disk(written)

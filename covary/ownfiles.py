@@ -16,6 +16,8 @@ MARK = "covary-index"  # the first file of every index, so that one killed at it
 MARKED = b"This folder is a covary index: covary writes and removes files in it.\n"
 # As the manifest of any version begins: sorted names, its checksum first.
 MANIFEST_HEAD = re.compile(rb'\{\n "checksum": "[0-9a-f]{32}",\n "config": \{\n  "aggregates": \[')
+SEAL = re.compile(r'\{\n "checksum": "([0-9a-f]{32})",\n')
+LARGEST_REWRITTEN = 4 << 20  # by hand or by another program, which is slower to check
 LARGEST_MANIFEST = 64 << 20  # of an index whose every table out of a million was removed by hand: 40 MB
 LINK = "it is a link, and covary follows none inside an index"
 
@@ -123,12 +125,26 @@ def seal_of(content: dict[str, Any]) -> str:
     return str(xxhash.xxh3_128_hexdigest(as_json(content).encode()))
 
 
-def is_sealed(content: object) -> bool:
-    """Whether a manifest says what covary wrote, of this format or another."""
-    if not (isinstance(content, dict) and {"checksum", "config", "format", "segments"} <= content.keys()):
-        return False
-    said = {name: value for name, value in content.items() if name != "checksum"}
+def sealed_content(text: str) -> dict[str, Any] | None:
+    """Return what a manifest says if it is what covary wrote, of this format or another."""
     try:
-        return type(content["format"]) is int and content["checksum"] == seal_of(said)
+        content = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not (isinstance(content, dict) and {"checksum", "config", "format", "segments"} <= content.keys()):
+        return None
+    return content if _is_sealed(text, content) else None
+
+
+def _is_sealed(text: str, content: dict[str, Any]) -> bool:
+    if seal := SEAL.match(text):
+        as_written = "{\n" + text[seal.end() :].removesuffix("\n")
+        if seal[1] == xxhash.xxh3_128_hexdigest(as_written.encode(errors="replace")):
+            return True
+    if len(text) > LARGEST_REWRITTEN:
+        return False
+    try:
+        said = {name: value for name, value in content.items() if name != "checksum"}
+        return bool(content["checksum"] == seal_of(said))
     except RecursionError:
         return False

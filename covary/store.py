@@ -35,10 +35,10 @@ from covary.ownfiles import (
     NotPlain,
     as_json,
     has_mark,
-    is_sealed,
     read_plain,
     require_folder,
     seal_of,
+    sealed_content,
 )
 from covary.segmentfiles import FILES, StoredFile, StoredSegment
 from covary.sketches import SketchConfig
@@ -94,10 +94,11 @@ def parse_manifest(text: str) -> Manifest:
 def read_manifest(index: Path) -> Manifest:
     """Read the manifest, refusing what is not an index or is of another format version."""
     file = index / MANIFEST
-    content = _content_of(index)
-    altered = not is_sealed(content)
+    text = _text_of(index)
+    sealed = sealed_content(text)
+    content = _content_of(text) if sealed is None else sealed
     remedy = f"rebuild the index with covary index --into {index} --fresh"
-    if altered and not has_mark(index):
+    if sealed is None and not has_mark(index):
         raise NotAnIndex(
             f"{index} is not a covary index: its {MANIFEST} is of something else, or was altered; "
             f"put the right one back, or name another folder"
@@ -114,7 +115,7 @@ def read_manifest(index: Path) -> Manifest:
         manifest = _manifest_from(content)
     except (KeyError, TypeError, ValueError, AttributeError, CovaryError):
         raise DamagedIndex(f"{file} is damaged: entries are missing; {remedy}") from None
-    if altered:
+    if sealed is None:
         raise DamagedIndex(f"{file} is damaged: it was altered; put it back, or {remedy}")
     if seed != manifest.config.scheme.seed:
         raise UnsupportedFormat(
@@ -129,11 +130,17 @@ def read_manifest(index: Path) -> Manifest:
     return manifest
 
 
-def _content_of(index: Path) -> object:
-    """Return what a manifest says, whatever that is; None, if it is not JSON."""
+def _content_of(text: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _text_of(index: Path) -> str:
     file = index / MANIFEST
     try:
-        return json.loads(read_plain(file, LARGEST_MANIFEST))
+        return read_plain(file, LARGEST_MANIFEST).decode(errors="replace")
     except FileNotFoundError:
         raise _not_an_index(index) from None
     except NotADirectoryError:
@@ -142,22 +149,20 @@ def _content_of(index: Path) -> object:
         raise NotAnIndex(f"no permission to read {file}") from None
     except NotPlain as problem:
         raise DamagedIndex(f"{file} is not a manifest: {problem.strerror}") from None
-    except (ValueError, RecursionError, OSError):
-        return None
+    except OSError:
+        return ""
 
 
 def segments_named(manifest: str) -> Mapping[str, Set[str]]:
     """Return the segments of a manifest of any version, and their files' names; none, if it is not ours."""
+    content = sealed_content(manifest)
     try:
-        content = json.loads(manifest)
-        if is_sealed(content):
-            return {
-                each["name"]: {file for file in each["files"] if SEGMENT_FILE.fullmatch(file)}
-                for each in content["segments"]
-            }
-    except (ValueError, RecursionError, TypeError, KeyError):
-        pass
-    return {}
+        return {
+            each["name"]: {file for file in each["files"] if SEGMENT_FILE.fullmatch(file)}
+            for each in (content or {"segments": []})["segments"]
+        }
+    except (TypeError, KeyError):
+        return {}
 
 
 def _not_an_index(index: Path) -> NotAnIndex:

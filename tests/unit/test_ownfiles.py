@@ -17,6 +17,7 @@ from covary.integrity import check_index
 from covary.kernel import finish, sketch_rows
 from covary.keyrows import exact_key
 from covary.maintenance import compact_index, remove_tables
+from covary.ownfiles import set_mark
 from covary.records import TableRecord
 from covary.segment import build_segment
 from covary.segmentfiles import write_segment
@@ -127,7 +128,7 @@ def test_what_is_not_shown_to_be_an_index_is_never_written_to(tmp_path, data, co
     assert state(folder) == before
 
 
-@pytest.mark.parametrize("made", [None, "empty", "linked", "marked in vain"])
+@pytest.mark.parametrize("made", [None, "empty", "linked", "marked in vain", "marked"])
 def test_a_new_or_empty_folder_becomes_an_index(tmp_path, data, made):
     if made == "linked":
         (tmp_path / "elsewhere").mkdir()
@@ -136,6 +137,8 @@ def test_a_new_or_empty_folder_becomes_an_index(tmp_path, data, made):
         (tmp_path / "index").mkdir()
     if made == "marked in vain":  # killed before it could write the mark
         (tmp_path / "index" / "covary-index").touch()
+    if made == "marked":
+        set_mark(tmp_path / "index")
     build(data, tmp_path / "index")
     assert covary.open_index(tmp_path / "index").tables["name"].to_list() == ["t"]
     assert check_index(tmp_path / "index").not_ours == ()
@@ -463,3 +466,12 @@ def test_a_history_with_odd_lines_is_damage(index, line):
     (index / "history.jsonl").write_text(f"{line}\n")
     with pytest.raises(DamagedIndex, match="remove it"):
         read_history(index)
+
+
+def test_a_manifest_too_long_to_be_read_again_is_not_written(index, monkeypatch):
+    before = state(index)
+    monkeypatch.setattr(commits, "LARGEST_MANIFEST", len((index / "manifest.json").read_bytes()) - 1)
+    monkeypatch.setattr(commits, "_manifest_text", lambda _: before["manifest.json"].decode())
+    with pytest.raises(CannotWrite, match="nothing was changed"):
+        write_index(index)
+    assert state(index) == before
