@@ -126,7 +126,8 @@ class Apart:
             given: what it is called with besides those; a `Watch` is the last.
         """
         ended: list[Ended] = []
-        folder = Path(tempfile.gettempdir(), f"covary-{uuid4().hex}")
+        # Named as covary.scratch does, so that it is removed though this process is killed.
+        folder = Path(tempfile.gettempdir(), f"covary-{os.getpid()}-{uuid4().hex[:8]}")
         try:
             while True:
                 parts = self._ready().asked(work, given, ended, folder)

@@ -12,9 +12,10 @@ from hashlib import sha256
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
+
+from covary.scratch import lasting_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -103,16 +104,11 @@ def _package() -> Path:
     for name, data in content.items():
         digest.update(f"{name} {len(data)} ".encode() + data)
     # Named by its content: a session refuses another file of the same name, and Numba keeps code by path.
-    zipped = Path(_folder().name, f"{PACKAGE}-{digest.hexdigest()[:16]}.zip")
+    zipped = Path(lasting_folder(), f"{PACKAGE}-{digest.hexdigest()[:16]}.zip")
     with ZipFile(zipped, "w", ZIP_DEFLATED) as package:
         for name, data in content.items():
             package.writestr(ZipInfo(name), data, ZIP_DEFLATED)
     return zipped
-
-
-@cache
-def _folder() -> "TemporaryDirectory[str]":
-    return TemporaryDirectory(prefix="covary-")  # removed with the last reference to it, when Python ends
 
 
 def _content(folder: Traversable, name: str) -> Iterator[tuple[str, bytes]]:

@@ -13,7 +13,13 @@ from threading import Event, Thread, current_thread, main_thread
 from typing import TYPE_CHECKING, Any, cast
 
 from covary.errors import CovaryError, MissingPart
-from covary.sparksettings import is_local_master, python_of_workers, session_settings, with_retries
+from covary.sparksettings import (
+    is_local_master,
+    private_java,
+    python_of_workers,
+    session_settings,
+    with_retries,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -132,7 +138,8 @@ def _start(builder: Any) -> "SparkSession":
     with _filtered_stderr(HUSH):
         _on_interrupt(interrupt)
         try:
-            session = builder.getOrCreate()
+            with private_java():
+                session = builder.getOrCreate()
         finally:
             started.set()
     # In place of PySpark's handler, which asks the JVM to cancel jobs while an answer of it is being read.

@@ -2,15 +2,22 @@
 
 import os
 import re
+import shlex
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
+
+from covary.scratch import lasting_folder
 
 # The JVM hands out tasks and Python does the work: optimising the JVM's own code would take a core from it.
 LIGHT_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 THIS_MACHINE = re.compile(r"localhost|127\.\d+\.\d+\.\d+|\[::1\]")
 TRIES = 4
+OF_SUBMIT = "SPARK_SUBMIT_OPTS"
+JAVA_OPTIONS = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", OF_SUBMIT)
 PYTHON_SETTING = re.compile(r"^[^\S\n]*spark\.pyspark\.python[\s=]+(\S+)", re.MULTILINE)
 
 
@@ -39,6 +46,26 @@ def session_settings(master: str) -> dict[str, str]:
         # This machine's own name may lead nowhere; elsewhere it is what workers find the driver by.
         settings["spark.driver.host"] = "localhost"
     return settings
+
+
+@contextmanager
+def private_java() -> Iterator[None]:
+    """Have a JVM that is started in the block keep its temporary files, and Spark's, where nobody else looks.
+
+    Unless the user said where. What Spark is told, by spark.local.dir or SPARK_LOCAL_DIRS, goes first anyway.
+    """
+    given = os.environ.get(OF_SUBMIT)
+    if any("java.io.tmpdir" in os.environ.get(name, "") for name in JAVA_OPTIONS):
+        yield
+        return
+    here = f"-Djava.io.tmpdir={shlex.quote(str(lasting_folder()))}"
+    os.environ[OF_SUBMIT] = f"{given} {here}" if given else here
+    try:
+        yield
+    finally:
+        del os.environ[OF_SUBMIT]
+        if given is not None:
+            os.environ[OF_SUBMIT] = given
 
 
 def python_of_workers() -> str:

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -18,6 +19,7 @@ from covary.commits import SCRATCH
 from covary.errors import CannotWrite
 from covary.integrity import check_index
 from covary.maintenance import compact_index, remove_tables
+from covary.scratch import sweep
 
 HERE = Path(__file__).parent
 ROOT = Path(covary.__file__).parents[1]
@@ -160,14 +162,16 @@ def test_killed_at_each_operation_on_a_file(before, writer, in_memory, action):
     assert trial.came_through or action == "compact"
 
 
-def test_a_build_on_spark_that_is_killed_leaves_the_index_as_it_was(before, tmp_path):
+def test_a_build_on_spark_that_is_killed_leaves_the_index_as_it_was(before, tmp_path, monkeypatch):
     original, _ = before
     index = tmp_path / "index"
     shutil.copytree(original, index)
     old = answer(index)
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     command = [sys.executable, "-m", "covary", "index", "--into", str(index), "--trust-sources"]
-    environment = {**os.environ, "PYTHONPATH": path}
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    environment = {**os.environ, "PYTHONPATH": path, "TMPDIR": str(temporary)}
     with (tmp_path / "said").open("wb") as said:
         running = subprocess.Popen(command, env=environment, stdout=said, stderr=said, start_new_session=True)
     deadline = time.monotonic() + 120
@@ -179,6 +183,12 @@ def test_a_build_on_spark_that_is_killed_leaves_the_index_as_it_was(before, tmp_
     running.wait()
     assert check_index(index).left_over
     assert answer(index) == old
+    [left] = temporary.glob(f"covary-{running.pid}-*")
+    assert {each.name.partition("-")[0] for each in left.iterdir()} >= {"spark", "blockmgr", "artifacts"}
+    assert stat.S_IMODE(left.stat().st_mode) == 0o700  # so that nobody else sees what is in it
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    sweep()
+    assert not left.exists()
     covary.build_index(None, index)
     assert check_index(index).left_over == ()
     assert {"t9"} <= {table for table, *_ in answer(index)}

@@ -1,5 +1,6 @@
 """Tables, views and queries of a Spark session are sketched as the same rows in a file are."""
 
+import os
 import subprocess
 import sys
 
@@ -194,9 +195,12 @@ print(sketch_spark_tables(tables, 0, Settings(SketchConfig(64), (), (), sys.argv
 
 
 def test_a_spark_that_is_lost_is_no_fault_of_its_tables(tmp_path):
-    ended = subprocess.run(
-        [sys.executable, "-c", STOPPED, tmp_path], capture_output=True, text=True, check=False
-    )
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    environment = {**os.environ, "TMPDIR": str(temporary)}
+    command = [sys.executable, "-c", STOPPED, tmp_path]
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert list(temporary.iterdir()) == []
     assert ended.returncode == 1
     assert not ended.stdout  # no list of tables that could not be read
     assert "org.apache.spark" in ended.stderr
