@@ -74,23 +74,34 @@ class _Lines:
     def records_apart(self, delimiter: str, quote: str) -> list[Record]:
         """The first records, lines that a stray quote makes one told apart."""
         found: list[Record] = []
+        usual = self._usual_width(delimiter, quote)
         line = 0
         while line < len(self.lines) and len(found) < SNIFFED_RECORDS:
-            first = line
-            for stop, cells in self._records_from(first, delimiter, quote):
-                if stop - line > 1 and self._swallows(line, stop, len(cells), delimiter, quote):
+            for stop, cells in self._records_from(line, delimiter, quote):
+                # Of the last record of all there may be more to come.
+                is_none = stop - line > 1 < usual and (len(cells) != usual or stop == len(self.lines))
+                alone = [self._alone(each, delimiter, quote) for each in range(line, stop)] if is_none else []
+                if 2 * sum(len(each) == usual for each in alone) > stop - line:
                     # The last of the lines may begin a cell of several lines of its own.
-                    for alone in range(line, stop - 1):
-                        found.append(Record(self._alone(alone, delimiter, quote), self.starts[alone + 1]))
+                    found += map(Record, alone[:-1], self.starts[line + 1 : stop])
                     line = stop - 1
                     break
                 found.append(Record(cells, self.starts[stop]))
                 line = stop
-                if len(found) == SNIFFED_RECORDS:
+                if len(found) >= SNIFFED_RECORDS:
                     break
             else:
                 break
         return found[:SNIFFED_RECORDS]
+
+    def _usual_width(self, delimiter: str, quote: str) -> int:
+        """How many cells most records have, or, if each has another number, most lines by themselves."""
+        widths = Counter(len(record.cells) for record in self.records(delimiter, quote) if record.cells)
+        usual, times = next(iter(widths.most_common(1)), (0, 0))
+        if times == 1:  # the quote is on the first line of all
+            lines = Counter(len(self._alone(line, delimiter, quote)) for line in range(len(self.lines)))
+            usual = lines.most_common(1)[0][0]
+        return usual
 
     def _records_from(self, first: int, delimiter: str, quote: str | None) -> Iterator[tuple[int, list[str]]]:
         """The records from a line on, each with the number of the line after it."""
@@ -109,16 +120,6 @@ class _Lines:
                 return cells
             text = (text.encode()[:open_] + text.encode()[open_ + 1 :]).decode()
         return next(csv.reader([text], delimiter=delimiter, quotechar=quote), [])
-
-    def _swallows(self, first: int, stop: int, width: int, delimiter: str, quote: str) -> bool:
-        """Whether lines that a quote makes one record are rows by themselves, and the record is none."""
-        alone = [len(self._alone(line, delimiter, quote)) for line in range(len(self.lines))]
-        by_quotes = Counter(len(record.cells) for record in self.records(delimiter, quote) if record.cells)
-        usual, times = by_quotes.most_common(1)[0]
-        if times == 1:  # the quote is in the first line of all
-            usual = Counter(alone).most_common(1)[0][0]
-        is_none = usual != width or stop == len(self.lines)  # where it may go on
-        return usual > 1 and is_none and 2 * alone[first:stop].count(usual) > stop - first
 
 
 def sniff(sample: bytes) -> Dialect:

@@ -1,13 +1,14 @@
 """Rows of CSV and JSON Lines files, all as text, so that no part of a table decides on types of its own."""
 
 import codecs
+import csv
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import IO, Any
 
 import polars as pl
 
-from covary.csvfile import LINES, SAMPLE_BYTES, Dialect, is_text, sniff, utf16_byte_order
+from covary.csvfile import DELIMITERS, LINES, SAMPLE_BYTES, Dialect, is_text, sniff, utf16_byte_order
 from covary.csvsplit import count_cells, of_few_records
 from covary.errors import UnreadableTable
 from covary.faults import NOT_OBJECTS, Faults
@@ -15,26 +16,62 @@ from covary.tablesource import TableSource
 from covary.textfile import opened, text_blocks
 
 CELLS_AT_ONCE = 1 << 25  # of a block of text, once parsed: 16 bytes each at least
+LONGEST_FIRST_LINE = 4 << 20  # bytes
+LONGEST_CELL = 1 << 30
+MOST_COLUMNS = 250_000
 
 
 def csv_layout(source: TableSource) -> tuple[tuple[str, ...], Dialect | None]:
     """The names of the columns, and how the file is written."""
     with opened(source) as file:
-        sample = file.read(SAMPLE_BYTES)
-        # The header of a very wide table may be longer than the sample.
-        while len(sample) < SAMPLE_BYTES << 8 and not (b"\n" in sample or b"\r" in sample):
-            more = file.read(len(sample))
-            if not more:
-                break
-            sample += more
+        sample = _sample(file)
     if not sample:
         raise UnreadableTable(source.place, "the file is empty")
     if sample.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
         raise UnreadableTable(source.place, "it is written in UTF-32; save it as UTF-8")
     if not is_text(sample):
         raise UnreadableTable(source.place, "it is no text, whatever its name says")
+    first = sample[: _line_end_in(sample)]
+    if len(first) >= LONGEST_FIRST_LINE:
+        raise UnreadableTable(source.place, f"its first line is longer than {LONGEST_FIRST_LINE >> 20} MB")
+    if (cells := max(first.count(delimiter.encode()) for delimiter in DELIMITERS)) > MOST_COLUMNS:
+        raise UnreadableTable(source.place, f"it has {cells:,} columns; at most {MOST_COLUMNS:,} are read")
+    csv.field_size_limit(LONGEST_CELL)  # with another delimiter, a wide header is one cell
     dialect = sniff(sample)
     return dialect.columns, dialect
+
+
+def _sample(file: IO[bytes]) -> bytes:
+    """The first bytes of a file: of a very wide table enough to hold its header and a row."""
+    pieces = [_read_up_to(file, SAMPLE_BYTES)]
+    size, line_ends = len(pieces[0]), _line_ends(pieces[0])
+    while line_ends < 2 and SAMPLE_BYTES <= size < LONGEST_FIRST_LINE:
+        piece = _read_up_to(file, min(size, LONGEST_FIRST_LINE - size))
+        if not piece:
+            break
+        pieces.append(piece)
+        size += len(piece)
+        line_ends += _line_ends(piece)
+    return b"".join(pieces)
+
+
+def _read_up_to(file: IO[bytes], size: int) -> bytes:
+    """So many bytes, or what is left: a stream may give fewer at a time."""
+    pieces = []
+    while size and (piece := file.read(size)):
+        pieces.append(piece)
+        size -= len(piece)
+    return b"".join(pieces)
+
+
+def _line_ends(sample: bytes) -> int:
+    return max(sample.count(b"\n"), sample.count(b"\r"))
+
+
+def _line_end_in(sample: bytes) -> int:
+    """Where the first line ends."""
+    ends = [place for end in (b"\n", b"\r") if (place := sample.find(end)) >= 0]
+    return min(ends, default=len(sample))
 
 
 def csv_frames(
@@ -71,7 +108,7 @@ def _parsed(text: bytes, dialect: Dialect, columns: list[str]) -> tuple[pl.DataF
     places = [place for place, column in enumerate(dialect.columns) if column in wanted]
     frame = pl.read_csv(
         header.encode() + text,
-        columns=[*(names[place] for place in places), names[-1]],
+        columns=None if len(places) == len(dialect.columns) else [names[place] for place in (*places, -1)],
         separator=dialect.delimiter,
         quote_char=dialect.quote,
         eol_char=dialect.line_end,

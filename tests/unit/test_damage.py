@@ -1,6 +1,7 @@
 import gzip
 import json
 import time
+import tracemalloc
 
 import numpy as np
 import polars as pl
@@ -231,3 +232,39 @@ def test_a_compressed_file_tells_its_damage(tmp_path):
     frame, said = read(tmp_path / "t.csv.gz", packed)
     assert frame.height == 300
     assert "stray quote" in said[0]
+
+
+@pytest.mark.parametrize("line", [b"x" * (8 << 20), b"a," * (4 << 20), b"a," * (3 << 19), b"1" * (5 << 20)])
+def test_a_file_that_begins_with_an_endless_line_is_named_at_once(tmp_path, line):
+    (tmp_path / "t.csv").write_bytes(line)
+    started = time.monotonic()
+    with pytest.raises(UnreadableTable, match=r"its first line is longer than 4 MB|at most 250,000 are read"):
+        layout_of(table_at(tmp_path / "t.csv"))
+    assert time.monotonic() - started < 5
+
+
+def test_an_endless_line_in_a_compressed_file_is_passed_over_and_never_held(tmp_path):
+    with gzip.open(tmp_path / "t.csv.gz", "wb", compresslevel=1) as file:
+        file.write(b"a,b\n1,2\n")
+        for _ in range(32):
+            file.write(b"0" * (8 << 20))
+        file.write(b"\n3,4\n")
+    source = table_at(tmp_path / "t.csv.gz")
+    layout, faults = layout_of(source), Faults()
+    pl.concat(list(read_chunk(Chunk(source, 0, *WHOLE), layout)))  # what is loaded once does not count
+    tracemalloc.start()
+    frame = pl.concat(list(read_chunk(Chunk(source, 0, *WHOLE), layout, faults=faults)))
+    held = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert frame.rows() == [("1", "2"), ("3", "4")]
+    assert faults.sentences() == ["1 of 3 rows is longer than 16 MB, passed over"]
+    assert held < 160 << 20
+
+
+def test_wide_tables_are_read(tmp_path):
+    names = [f"a name; of|column{i:04}" for i in range(50_000)]
+    text = ",".join(names) + "\n" + (",".join("1" * 50_000) + "\n") * 3
+    frame, said = read(tmp_path / "t.csv", text)
+    assert frame.columns == names
+    assert frame.height == 3
+    assert not said
