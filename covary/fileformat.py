@@ -1,10 +1,17 @@
 """What kind of table a file is, told by its suffix and its first bytes."""
 
+import bz2
 import codecs
+import gzip
 import os
 import zlib
+from collections.abc import Callable
+from functools import partial
+from typing import IO, Any
 
-from covary.csvfile import looks_delimited, utf16_byte_order
+import pyarrow as pa
+
+from covary.csvfile import is_text, looks_delimited, utf16_byte_order
 
 HEAD_BYTES = 4096
 
@@ -18,7 +25,14 @@ TEXT_FORMATS = {"csv", "jsonl"}
 FILE_FORMATS = {*FORMATS.values()}
 DATABASES = {".sqlite": "SQLite", ".sqlite3": "SQLite", ".db": "SQLite or DuckDB", ".duckdb": "DuckDB"}
 COMPRESSION_SUFFIXES = {".gz", ".bz2", ".zst", ".zip"}
+TELLS_NOTHING = COMPRESSION_SUFFIXES - {".zip"}  # of what a file holds, if no other suffix comes before
 COMPRESSION_MARKS = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\x28\xb5\x2f\xfd": "zstd", b"PK\x03\x04": "zip"}
+UNPACKERS: dict[str, Callable[[IO[bytes]], Any]] = {
+    "gzip": lambda file: gzip.GzipFile(fileobj=file),
+    "bzip2": bz2.BZ2File,
+    "zstd": partial(pa.input_stream, compression="zstd"),
+}
+BROKEN = (zlib.error, EOFError, ValueError, OSError, pa.ArrowException)  # what unpackers raise
 FORMAT_MARKS = {b"PAR1": "parquet", b"ARROW1": "arrow", b"\xff\xff\xff\xff": "arrow"}
 # Tabular files that somebody might expect us to read: named among the skipped, unlike pictures and notes.
 UNREAD_KINDS = {
@@ -73,6 +87,23 @@ def format_of(suffix: str, head: bytes, compression: str | None, explicit: bool)
     if declared is None and head.lstrip()[:1] == b"{":
         return _json_lines(head)
     return "csv" if explicit or suffix != ".txt" or not head or looks_delimited(head) else None
+
+
+def format_unpacked(file: IO[bytes], compression: str, explicit: bool) -> str:
+    """The format of what a compressed file holds if its name doesn't tell."""
+    try:
+        head: bytes = UNPACKERS[compression](file).read(HEAD_BYTES)
+    except BROKEN as error:
+        if getattr(error, "errno", None):
+            raise
+        raise NotATable(f"a broken {compression} file") from None
+    if not head:
+        raise NotATable(f"a {compression} file with nothing in it")
+    if head.lstrip()[:1] in {b"{", b"["}:
+        return _json_lines(head)
+    if not is_text(head) or not (explicit or looks_delimited(head)):
+        raise NotATable(f"a {compression} file of no table; if it is one, name it as in table.csv.gz")
+    return "csv"
 
 
 def _unzipped(head: bytes) -> bytes:

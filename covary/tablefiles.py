@@ -2,6 +2,7 @@
 
 import os
 import zipfile
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -12,12 +13,14 @@ from covary.fileformat import (
     DATABASES,
     FORMATS,
     HEAD_BYTES,
+    TELLS_NOTHING,
     TEXT_FORMATS,
     UNREAD_KINDS,
     NotATable,
     NotToBeSeen,
     compression_of,
     format_of,
+    format_unpacked,
     split_name,
 )
 from covary.filesystems import FileFacts, look_at, open_bytes
@@ -37,7 +40,7 @@ def tables_in(file: FoundFile) -> Sequence[TableSource | SkippedSource]:
     stem, suffix = split_name(os.path.basename(path))
     if suffix in UNREAD_KINDS:
         raise NotATable(f"{UNREAD_KINDS[suffix]} files aren't read; export it as CSV or Parquet")
-    if not file.explicit and suffix not in {*FORMATS, *DATABASES, ".zip"}:
+    if not file.explicit and suffix not in {*FORMATS, *DATABASES, ".zip"} and not _may_hold_any(stem, suffix):
         return []
     facts, head = _look(file)
     compression = compression_of(head)
@@ -46,12 +49,30 @@ def tables_in(file: FoundFile) -> Sequence[TableSource | SkippedSource]:
     table = TableSource(name, file.path, "csv", compression, None, facts.size, facts.version)
     if compression == "zip":
         return _tables_in_zip(table)
+    if suffix in TELLS_NOTHING:
+        return [replace(table, format=_format_in(file, compression))]
     if compression and suffix in DATABASES:
         raise NotATable("a compressed database isn't read; unpack it")
     if lister := lister_of(suffix, head):
         return tables_in_database(table, lister)
     kind = format_of(suffix, head, compression, file.explicit)
     return [replace(table, format=kind)] if kind else []
+
+
+def _may_hold_any(stem: str, suffix: str) -> bool:
+    """Whether a compressed file's name leaves open what it holds, as sales.gz and sales.2013.gz do."""
+    inner = os.path.splitext(stem)[1]
+    return suffix in TELLS_NOTHING and (not inner or inner[1:].isdecimal())
+
+
+def _format_in(file: FoundFile, compression: str | None) -> str:
+    if compression is None:
+        raise NotATable("no compressed file, whatever its name says")
+    try:
+        with open_bytes(file.path) as stream:
+            return format_unpacked(stream, compression, file.explicit)
+    except OSError as error:
+        raise NotToBeSeen(os_reason(error)) from None
 
 
 def _lakehouse_table(file: FoundFile, lakehouse: str) -> TableSource:
@@ -89,14 +110,15 @@ def _tables_in_zip(archive: TableSource) -> Sequence[TableSource | SkippedSource
         raise NotATable(f"a broken zip: {error}") from None
     except NotImplementedError as error:  # so zipfile names a version of the format that is newer than it
         raise NotATable(f"a zip that can't be read ({error}); pack it anew") from None
-    members = [info for info in every if FORMATS.get(_suffix(info)) in TEXT_FORMATS]
-    others = [info for info in every if _suffix(info) in UNREAD_KINDS or _suffix(info) in FORMATS]
+    of_name = {info.filename: info for info in every}  # of several, the last: so zipfile opens a name
+    members = [info for info in of_name.values() if FORMATS.get(_suffix(info)) in TEXT_FORMATS]
+    others = [info for info in of_name.values() if _suffix(info) in UNREAD_KINDS or _suffix(info) in FORMATS]
     if not members:
         raise NotATable("a zip without CSV or JSON Lines files that can be read")
     tables = [
         replace(
             archive,
-            name=f"{archive.name}/{os.path.splitext(info.filename)[0]}" if len(members) > 1 else archive.name,
+            name=f"{archive.name}/{_plain_name(info)}" if len(members) > 1 else archive.name,
             format=FORMATS[_suffix(info)],
             member=info.filename,
             size=info.compress_size,
@@ -111,11 +133,30 @@ def _tables_in_zip(archive: TableSource) -> Sequence[TableSource | SkippedSource
         for info in others
         if info not in members
     ]
+    times = Counter(info.filename for info in every)
+    unread += [
+        SkippedSource(
+            f"{shown(archive.path)}/{info.filename}",
+            f"the zip holds {times[info.filename]} files of this name; only the last is read",
+        )
+        for info in members
+        if times[info.filename] > 1
+    ]
     return [*sorted(tables, key=lambda table: str(table.member)), *unread]
 
 
 def _is_hidden(info: zipfile.ZipInfo) -> bool:
-    return any(part.startswith((".", "_")) for part in info.filename.split("/"))
+    return any(part.startswith((".", "_")) for part in _parts(info))
+
+
+def _parts(info: zipfile.ZipInfo) -> list[str]:
+    """The folders and the name of a member; nothing is written, so where they lead to is no matter."""
+    parts = info.filename.replace("\\", "/").split("/")
+    return [part for part in parts if part not in {"", ".", ".."}]
+
+
+def _plain_name(info: zipfile.ZipInfo) -> str:
+    return os.path.splitext("/".join(_parts(info)))[0]
 
 
 def _suffix(info: zipfile.ZipInfo) -> str:

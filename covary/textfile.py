@@ -1,29 +1,20 @@
 """The bytes of a text table: decompressed, cut at records, in UTF-8."""
 
-import bz2
 import codecs
-import gzip
 import zipfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from functools import partial
-from typing import IO, Any
-
-import pyarrow as pa
+from typing import IO
 
 from covary import csvsplit
 from covary.csvfile import LINES, Dialect
 from covary.csvsplit import Block
 from covary.faults import Faults
+from covary.fileformat import UNPACKERS
 from covary.filesystems import open_bytes
 from covary.tablesource import TableSource
 
 BEYOND_BYTES = 256 << 10
-UNPACKERS: dict[str, Callable[[IO[bytes]], Any]] = {
-    "gzip": lambda file: gzip.GzipFile(fileobj=file),
-    "bzip2": bz2.BZ2File,
-    "zstd": partial(pa.input_stream, compression="zstd"),
-}
 
 
 @contextmanager

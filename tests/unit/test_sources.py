@@ -1,6 +1,8 @@
+import bz2
 import gzip
 import os
 import time
+import warnings
 import zipfile
 from pathlib import Path
 
@@ -9,6 +11,7 @@ import pytest
 from covary.errors import UnreadableTable
 from covary.sketches import SketchConfig
 from covary.sources import find_tables, table_at
+from covary.tables import layout_of
 
 CSV = b"day,x\n1,2\n3,4\n"
 
@@ -36,6 +39,21 @@ def test_what_is_hidden_or_no_table_is_passed_by_in_silence(tmp_path):
     assert find_tables([tmp_path]) == ([], [], [])
 
 
+def test_a_compressed_file_without_another_suffix_counts_if_it_is_delimited(tmp_path):
+    write(tmp_path / "a.gz", gzip.compress(CSV, mtime=0))
+    write(tmp_path / "b.2013.bz2", bz2.compress(CSV))
+    write(tmp_path / "c.gz", gzip.compress(b'{"day": 1, "x": 2}\n', mtime=0))
+    write(tmp_path / "notes.md.gz", gzip.compress(b"# of another kind\n", mtime=0))
+    tables, skipped, _ = find_tables([tmp_path])
+    assert [(table.name, table.format) for table in tables] == [
+        ("a", "csv"),
+        ("b.2013", "csv"),
+        ("c", "jsonl"),
+    ]
+    assert not skipped
+    assert table_at(write(tmp_path / "d.gz", gzip.compress(b"one column\nonly\n", mtime=0))).format == "csv"
+
+
 def test_a_txt_file_counts_if_it_is_delimited(tmp_path):
     write(tmp_path / "t.txt")
     assert names(tmp_path) == ["t"]
@@ -52,6 +70,18 @@ def test_a_txt_file_counts_if_it_is_delimited(tmp_path):
         ("a.json.gz", gzip.compress(b'[{"a": 1}]', mtime=0), "one JSON array, not JSON Lines"),
         ("a.parquet", b"not parquet", "no Parquet file"),
         ("a.csv.gz", b"\x1f\x8bbroken", "broken gzip"),
+        ("a.gz", b"\x1f\x8bbroken", "broken gzip"),
+        ("a.gz", gzip.compress(CSV, mtime=0)[:-9], "broken gzip"),
+        ("a.gz", b"anything", "no compressed file"),
+        ("a.gz", b"", "empty"),
+        ("a.gz", gzip.compress(b"", mtime=0), "nothing in it"),
+        ("a.gz", gzip.compress(b"\x00\x01\x02\x03" * 99, mtime=0), "no table"),
+        ("a.gz", gzip.compress(b"Dear John, how\nare you?\nYours\n\nBob\n", mtime=0), "no table"),
+        ("a.gz", gzip.compress(b'[{"a": 1}]', mtime=0), "one JSON array"),
+        ("a.bz2", b"BZh9broken", "broken bzip2"),
+        ("a.bz2", bz2.compress(CSV)[:20], "broken bzip2"),
+        ("a.2013.bz2", bz2.compress(b"no table"), "no table"),
+        ("a.zst", b"\x28\xb5\x2f\xfdbroken", "broken zstd"),
     ],
 )
 def test_what_cannot_be_read_is_skipped_with_a_reason(tmp_path, name, data, reason):
@@ -231,3 +261,27 @@ def test_a_link_to_itself_is_skipped_and_named(tmp_path):
     tables, skipped, _ = find_tables([tmp_path])
     assert [table.name for table in tables] == ["a"]
     assert [each.path for each in skipped] == [str(tmp_path / "loop.csv")]
+
+
+def test_members_of_a_zip_that_lead_elsewhere_are_read_and_named_plainly(tmp_path):
+    with zipfile.ZipFile(tmp_path / "z.zip", "w") as archive:
+        for name in ("../up.csv", "/etc/root.csv", "..\\..\\back.csv", "plain.csv"):
+            archive.writestr(name, CSV)
+    tables, skipped, _ = find_tables([tmp_path])
+    assert {table.name for table in tables} == {"z/up", "z/etc/root", "z/back", "z/plain"}
+    assert not skipped
+    assert [layout_of(table).columns for table in tables] == [("day", "x")] * 4
+
+
+def test_members_of_a_zip_that_bear_one_name_are_told(tmp_path):
+    with warnings.catch_warnings(), zipfile.ZipFile(tmp_path / "z.zip", "w") as archive:
+        warnings.simplefilter("ignore")  # zipfile's own, about the name
+        archive.writestr("a.csv", CSV)
+        archive.writestr("a.csv", b"day,y\n5,6\n")
+        archive.writestr("b.csv", CSV)
+    tables, skipped, _ = find_tables([tmp_path])
+    assert [table.name for table in tables] == ["z/a", "z/b"]
+    assert layout_of(tables[0]).columns == ("day", "y")
+    ((path, reason),) = [(each.path, each.reason) for each in skipped]
+    assert path.endswith("z.zip/a.csv")
+    assert reason == "the zip holds 2 files of this name; only the last is read"
