@@ -28,7 +28,7 @@ from typing import TypeVar
 from covary.masking import Secrets, shown_url, without_secrets
 
 T = TypeVar("T")
-MOST_NAMES_COMPARED, LONGEST_NAME = 2_000, 60
+MOST_NAMES_COMPARED, LONGEST_NAME = 1_000, 60
 
 
 class CovaryError(Exception):

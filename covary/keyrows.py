@@ -153,8 +153,9 @@ def _repeats(column: pl.Series, reading: KeyReading) -> bool:
 
 def _read_repeating(column: pl.Series, reading: KeyReading, scheme: HashScheme) -> ReadColumn:
     """Read each distinct cell once."""
-    # As views of text, which are not copied: a few long cells may stand in millions of rows.
-    encoded = column.to_arrow(compat_level=VIEWS).dictionary_encode()
+    # As views of text, which are not copied: a few long cells may stand in millions of rows. Without a name,
+    # in which a NUL makes Polars panic.
+    encoded = column.alias(CELLS).to_arrow(compat_level=VIEWS).dictionary_encode()
     cells = pl.Series(CELLS, encoded.dictionary)
     (text,) = key_texts(cells.to_frame(), {CELLS: reading})
     hashed = _keys_alone(scheme.identify([text])[0], reading, scheme)

@@ -11,7 +11,7 @@ from covary.errors import CovaryError
 from covary.masking import Secrets, shown_url, without_secrets
 
 SECONDS_TO_CONNECT = 5.0
-LONGEST_REASON, LONGEST_READ = 300, 50_000
+LONGEST_REASON, LONGEST_READ = 300, 20_000
 PORTS = {"spark": 7077, "sc": 15002}
 LOCAL = r"local(\[(\d+|\*)(,\d+)?\])?"
 MASTERS = re.compile(rf"{LOCAL}|local-cluster\[.+\]|(spark|k8s)://.+|yarn")

@@ -136,7 +136,7 @@ def _tables_in_zip(archive: TableSource) -> Sequence[TableSource | SkippedSource
     times = Counter(info.filename for info in every)
     unread += [
         SkippedSource(
-            f"{shown(archive.path)}/{info.filename}",
+            f"{bare_url(archive.path)}/{info.filename}",
             f"the zip holds {times[info.filename]} files of this name; only the last is read",
         )
         for info in members

@@ -126,7 +126,7 @@ def iso_instants(cells: pl.Series, local: bool = False) -> Integers | None:
     try:
         if local and zone:
             cells, zone = cells.alias("").str.slice(0, len("2013-01-05T06:17")), None
-        times = cells.to_arrow().cast(pa.timestamp("us", zone)).cast(pa.int64())
+        times = cells.alias("").to_arrow().cast(pa.timestamp("us", zone)).cast(pa.int64())
     except pa.ArrowInvalid:
         return None
     filled = times.fill_null(NO_TIME) if times.null_count else times
