@@ -60,13 +60,14 @@ def parquet_batches(
     groups = list(range(part[0], file.num_row_groups if part[1] < 0 else part[1]))
     footers = [file.metadata.row_group(group) for group in groups]
     heaviest = max((group.total_byte_size / max(group.num_rows, 1) for group in footers), default=1)
-    plain_text = any(_is_text(file.schema_arrow.field(name).type) for name in columns)
+    plain_text = any(is_text(file.schema_arrow.field(name).type) for name in columns)
     most = min(TEXT_ROWS if plain_text else BATCH_ROWS, CELLS_AT_ONCE // max(len(columns), 1))
     batch_rows = max(1, min(most, int(4 * size / max(heaviest, 1))))
     yield from file.iter_batches(batch_rows, groups, columns, use_threads=False)
 
 
-def _is_text(dtype: pa.DataType) -> bool:
+def is_text(dtype: pa.DataType) -> bool:
+    """Whether a column holds text."""
     return any(is_kind(dtype) for is_kind in TEXT_TYPES)
 
 
@@ -93,7 +94,7 @@ def parquet_file(path: str, columns: Sequence[str] = (), **options: Any) -> Iter
 def _stored_once(file: Any, columns: Sequence[str]) -> list[str]:
     """The columns of text whose cells take less room than text can."""
     named = {name: place for place, name in enumerate(file.schema.names)}
-    texts = [name for name in columns if name in named and _is_text(file.schema_arrow.field(name).type)]
+    texts = [name for name in columns if name in named and is_text(file.schema_arrow.field(name).type)]
     groups = [file.metadata.row_group(number) for number in range(file.num_row_groups)] if texts else []
     found = []
     for name in texts:

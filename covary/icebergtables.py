@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Iterator
+from inspect import signature
 from typing import Any
 
 import polars as pl
 import pyarrow as pa
 
-from covary.columnar import from_arrow, gathered, grouped, plain_names
+from covary.columnar import PACKED, from_arrow, gathered, grouped, is_text, plain_names
 from covary.csvfile import Dialect
 from covary.errors import MissingPart, UnreadableTable
 from covary.filesystems import files_in, s3_endpoint
@@ -158,6 +159,19 @@ def _tasks(table: Any, source: TableSource) -> list[Any]:
 
 def _batches(table: Any, schema: Any, task: Any) -> Iterator[pa.RecordBatch]:
     from pyiceberg.expressions import AlwaysTrue
-    from pyiceberg.io.pyarrow import ArrowScan
+    from pyiceberg.io import pyarrow as reader
 
-    yield from ArrowScan(table.metadata, table.io, schema, AlwaysTrue()).to_record_batches([task])
+    options: dict[str, Any] = {}
+    packed = task.file.file_size_in_bytes < PACKED * task.file.record_count
+    if packed and "dictionary_columns" in signature(reader.ArrowScan).parameters:  # not in older versions
+        options["dictionary_columns"] = tuple(
+            field.name for field in schema.as_arrow() if is_text(field.type)
+        )
+    scan = reader.ArrowScan(table.metadata, table.io, schema, AlwaysTrue(), **options)
+    # What is meant to be called, and calls this, holds all batches of a file in memory.
+    one_by_one = getattr(scan, "_record_batches_from_scan_tasks_and_deletes", None)
+    deletes_of = getattr(reader, "_read_all_delete_files", None)
+    if one_by_one and deletes_of:
+        yield from one_by_one([task], deletes_of(table.io, [task]))
+    else:
+        yield from scan.to_record_batches([task])
