@@ -33,13 +33,14 @@ from covary.records import TableRecord
 from covary.roles import roles_of
 from covary.segment import build_segment
 from covary.segmentfiles import write_files
-from covary.sketches import ColumnPair, Partial, Sketch
+from covary.sketches import ColumnPair, Sketch
 from covary.tables import WHOLE, Chunk, damage_of, layout_of, read_chunk
 from covary.tablesource import TableSource
 from covary.tallies import Tallies
 
 WRITING = ""  # what a task does when all its tables are read
 MOSTLY = 4  # times as much
+PAIRS_AT_ONCE = 256
 
 Finished = tuple[TableRecord, list[Sketch]]
 
@@ -257,29 +258,33 @@ def merge_chunks(
 
 
 def _merged(table: LargeTable, partials: pa.Table, settings: Settings) -> Finished:
-    rows = partials.to_pylist()
-    problems = {row["problem"]: row["lasting"] for row in rows if row["problem"]}
-    sketches: list[Sketch] = []
-    by_pair: dict[ColumnPair, list[Partial]] = {}
-    row_counts: dict[ColumnPair, int] = {}
+    problems: dict[str, bool] = {}
     tallies, faults = Tallies(), Faults()
-    for row in rows if not problems else ():
-        if row["tallies"]:
-            faults.include(faults_from(row))
-            for column, tally in tallies_from(row).items():
-                tallies.add(column, tally)
+    for row in partials.filter(partials["states"].is_null()).to_pylist():
+        if row["problem"]:
+            problems[row["problem"]] = row["lasting"]
             continue
-        partial = partial_from(row, table.source.name)
-        by_pair.setdefault(partial.pair, []).append(partial)
-        row_counts[partial.pair] = row_counts.get(partial.pair, 0) + row["rows"]
-    # In the order of the plan: rows of a shuffle arrive in any.
-    for pair in table.pairs if by_pair else ():
-        merged = merge_all([[partial] for partial in by_pair[pair]], settings.config)[0]
-        sketches += finish([merged], settings.config)
+        faults.include(faults_from(row))
+        for column, tally in tallies_from(row).items():
+            tallies.add(column, tally)
+    places, row_count = _places_of_pairs(partials, table)
+    sketches: list[Sketch] = []
+    states, facts = partials["states"], partials.drop_columns(["states"])
+    # In the order of the plan: rows of a shuffle arrive in any. Some at a time, so that few are unpacked.
+    pairs = [] if problems or not places else table.pairs
+    for start in range(0, len(pairs), PAIRS_AT_ONCE):
+        some = [places[pair] for pair in pairs[start : start + PAIRS_AT_ONCE]]
+        rows = iter(facts.take(list(chain.from_iterable(some))).to_pylist())
+        for of_pair in some:
+            parts = [
+                partial_from({**next(rows), "states": states[place].as_buffer()}, table.source.name)
+                for place in of_pair
+            ]
+            sketches += finish(merge_all([[part] for part in parts], settings.config), settings.config)
     sketches = _worth_having(sketches, table.roles.keys)
     record = record_of(
         table.source,
-        max(row_counts.values(), default=0),
+        0 if problems else row_count,
         min(problems, default=None),  # they arrive in any order
         notes_of(table.roles, tallies),
         all(problems.values()),
@@ -287,6 +292,19 @@ def _merged(table: LargeTable, partials: pa.Table, settings: Settings) -> Finish
         left_out=() if problems else table.roles.left_out,
     )
     return record, sketches
+
+
+def _places_of_pairs(partials: pa.Table, table: LargeTable) -> tuple[dict[ColumnPair, list[int]], int]:
+    """Where the partial sketches of each pair are, and how many rows of the table were read for one."""
+    places: dict[ColumnPair, list[int]] = {}
+    row_counts: dict[ColumnPair, int] = {}
+    columns = (partials[name].to_pylist() for name in ("key", "value", "granularity", "rows"))
+    for place, (key, value, granularity, rows) in enumerate(zip(*columns, strict=True)):
+        if key is not None:
+            pair = ColumnPair(table.source.name, key, value, granularity)
+            places.setdefault(pair, []).append(place)
+            row_counts[pair] = row_counts.get(pair, 0) + rows
+    return places, max(row_counts.values(), default=0)
 
 
 @contextmanager
