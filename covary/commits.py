@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import IO
 
 from covary.errors import CannotWrite, IndexBusy, StoreError
-from covary.history import HISTORY, Change, append_change
+from covary.history import HISTORY, Change, append_change, require_own_history
 from covary.ownfiles import (
     LARGEST_MANIFEST,
     MANIFEST,
@@ -121,9 +121,9 @@ def _require_own(index: Path) -> Collection[str]:
         time.sleep(A_MOMENT)  # another first build, which failed, may be taking away what it made
     there = _names_in(index)
     if _is_own(index):
-        for name, require in ((SEGMENTS, require_folder), (HISTORY, require_file)):
-            if name in there:
-                require(index / name)
+        require_own_history(index)
+        if SEGMENTS in there:
+            require_folder(index / SEGMENTS)
         return there
     if MANIFEST in there:
         raise CannotWrite(

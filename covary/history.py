@@ -96,6 +96,17 @@ class Change:
         return {name: value for name, value in asdict(self).items() if name != "manifest"}
 
 
+def require_own_history(index: Path) -> None:
+    """Refuse a history that covary did not begin; none is as good as an empty one."""
+    try:
+        with open(open_plain(index / HISTORY), "rb") as stream:
+            ours = _is_ours(stream.read(len(LINE_START)))
+    except FileNotFoundError:
+        return
+    if not ours:
+        raise NotPlain(0, "covary did not write it; move it away", str(index / HISTORY))
+
+
 def append_change(index: Path, change: Change, manifest: str) -> None:
     """Add a line for a manifest that is about to take its place, after the lines that count."""
     line = json.dumps(asdict(replace(change, manifest=_checksum(manifest.encode()))))

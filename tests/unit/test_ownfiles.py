@@ -349,12 +349,13 @@ def test_a_file_with_another_name_elsewhere_is_not_changed(index, tmp_path, name
     assert len(read_history(index)) == 2
 
 
-@pytest.mark.parametrize("text", ["mine", "process 1 on here\nmine\n", "x" * 5000])
-def test_a_lock_that_covary_did_not_write_is_left_alone(index, text):
-    (index / "lock").write_text(text)
+@pytest.mark.parametrize("name", ["lock", "history.jsonl", "covary-index"])
+@pytest.mark.parametrize("text", ["mine", "process 1 on here\nmine\n", "x" * 5000, "{}", '{"comm}'])
+def test_a_file_of_a_name_of_ours_that_covary_did_not_write_is_left_alone(index, name, text):
+    (index / name).write_text(text)
     with pytest.raises(CannotWrite, match="move it away"):
         write_index(index, "u")
-    assert (index / "lock").read_text() == text
+    assert (index / name).read_text() == text
 
 
 def test_lines_of_a_history_that_covary_did_not_write_stay(index):
