@@ -13,6 +13,7 @@ import numpy as np
 
 from covary import csvscan
 from covary.csvheader import Record, find_header
+from covary.encodings import encoding_of, is_ascii, is_recoded, utf16_byte_order
 
 SAMPLE_BYTES = 64 << 10
 SNIFFED_RECORDS = 30
@@ -35,12 +36,14 @@ class Dialect:
 
     delimiter: str
     quote: str | None
-    encoding: str  # "utf-8", "cp1252", "utf-16-le" or "utf-16-be"
+    encoding: str
     line_end: str  # "\n" (also for "\r\n") or "\r"
     has_header: bool
     columns: tuple[str, ...]
     body_start: int
     measured: tuple[int, ...] = ()
+    guessed: bool = False  # the encoding: nothing in the file says so
+    doubtful: bool = False  # and none fits well
 
     @property
     def fewest_cells(self) -> int:
@@ -51,9 +54,14 @@ class Dialect:
         return max(named, default=0)
 
     @property
+    def recoded(self) -> bool:
+        """Whether a byte of a longer character may look like a delimiter: such text is read as UTF-8."""
+        return is_recoded(self.encoding)
+
+    @property
     def text_encoding(self) -> str:
-        """The encoding of the text that is read: UTF-16 is turned into UTF-8 on the way."""
-        return "utf-8" if self.encoding.startswith("utf-16") else self.encoding
+        """The encoding of the text that is taken apart."""
+        return "utf-8" if self.recoded else self.encoding
 
 
 LINES = Dialect(",", None, "utf-8", "\n", False, (), 0)  # JSON Lines: a line end always ends a record
@@ -122,15 +130,20 @@ class _Lines:
         return next(csv.reader([text], delimiter=delimiter, quotechar=quote), [])
 
 
-def sniff(sample: bytes) -> Dialect:
-    """The dialect of a CSV file that begins with these bytes; UTF-16 is judged by its text in UTF-8."""
-    encoding = _encoding(sample)
-    if encoding.startswith("utf-16"):
-        sample = sample.decode(encoding, "replace").encode()
+def sniff(sample: bytes, elsewhere: bytes = b"") -> Dialect:
+    """The dialect of a CSV file that begins with these bytes.
+
+    Args:
+        sample: the first bytes.
+        elsewhere: lines from further down, which tell the encoding if the first bytes are all ASCII.
+    """
+    encoding = encoding_of(elsewhere.replace(b"\0", b"") if elsewhere and is_ascii(sample) else sample)
+    text_encoding = encoding.name
+    if is_recoded(encoding.name):
+        sample, text_encoding = sample.decode(encoding.name, "replace").encode(), "utf-8"
     start = len(codecs.BOM_UTF8) if sample.startswith(codecs.BOM_UTF8) else 0
     line_end = "\n" if b"\n" in sample or b"\r" not in sample else "\r"
     written = _first_lines(sample[start:], line_end, len(sample) >= SAMPLE_BYTES)
-    text_encoding = "cp1252" if encoding == "cp1252" else "utf-8"
     text = [line.decode(text_encoding, "replace").replace("\r", "") for line in written]
     lines = _Lines(text, list(accumulate(map(len, written), initial=start)))
     seen = b"".join(written)
@@ -142,7 +155,16 @@ def sniff(sample: bytes) -> Dialect:
     has_header, columns, body_start = find_header(records, start)
     body = [record.cells for record in records if record.stop > body_start]
     return Dialect(
-        delimiter, quote, encoding, line_end, has_header, columns, body_start, _measured(body, len(columns))
+        delimiter,
+        quote,
+        encoding.name,
+        line_end,
+        has_header,
+        columns,
+        body_start,
+        _measured(body, len(columns)),
+        encoding.guessed,
+        encoding.doubtful,
     )
 
 
@@ -168,37 +190,12 @@ def _measures(cell: str) -> bool | None:
 def is_text(sample: bytes) -> bool:
     """Whether bytes are text: hardly any is a control character, unless half are the zeros of UTF-16."""
     controls = len(sample) - len(sample.translate(None, CONTROLS))
-    return controls < 8 or controls * 20 < len(sample) or _encoding(sample).startswith("utf-16")
+    return controls < 8 or controls * 20 < len(sample) or utf16_byte_order(sample) is not None
 
 
 def looks_delimited(sample: bytes) -> bool:
     """Whether text without a telling suffix reads as a table: at least two columns."""
     return b"\0" not in sample and len(sniff(sample).columns) > 1
-
-
-def utf16_byte_order(sample: bytes) -> str | None:
-    """UTF-16 by its byte order mark, or by the zero bytes that western text has in every other place."""
-    if sample.startswith(codecs.BOM_UTF16_LE):
-        return "utf-16-le"
-    if sample.startswith(codecs.BOM_UTF16_BE):
-        return "utf-16-be"
-    zeros = sample.count(0)
-    if zeros * 5 < len(sample) * 2:
-        return None
-    odd = sample[1::2].count(0)
-    return "utf-16-le" if odd > 0.9 * zeros else "utf-16-be" if odd < 0.1 * zeros else None
-
-
-def _encoding(sample: bytes) -> str:
-    if sample.isascii() and b"\0" not in sample:
-        return "utf-8"
-    if utf16 := utf16_byte_order(sample):
-        return utf16
-    text = codecs.getincrementaldecoder("utf-8")("replace").decode(sample)
-    broken = text.count("\ufffd")
-    # Western Europe's is by far the commonest other encoding, its bytes are all printable, and a key needs
-    # only the same text everywhere: a statistical guess would cost milliseconds and could vary by sample.
-    return "cp1252" if broken * 10 > sum(map(len, re.findall(r"[^\x00-\x7f]+", text))) else "utf-8"
 
 
 def _first_lines(sample: bytes, line_end: str, truncated: bool) -> list[bytes]:

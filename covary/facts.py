@@ -112,6 +112,7 @@ class IndexFacts:
             "skipped": [{"table": t.name, "path": t.place, "reason": t.problem} for t in self.skipped],
             "damaged": [{"table": t.name, "path": t.place, "damage": t.damage} for t in self.damaged],
             "left_out": [{"table": t.name, "what": t.left_out} for t in self.read if t.left_out],
+            "remarks": [{"table": t.name, "remarks": t.remarks} for t in self.read if t.remarks],
         }
 
 
@@ -221,7 +222,7 @@ def columns_view(table: TableRecord) -> RenderableType:
         lost = ["" if count is None else f"{count:,}" for count in counts]
         columns.add_row(name, column.kind, column.role or "-", *lost, Text(printable(column.reason)))
     head = f"{table.name}: {count_of(table.rows, 'row')}, {size_of(table.bytes)}, {table.place}"
-    said = [*table.damage, *table.left_out, *_lost(table), *_joint_keys(table)]
+    said = [*table.damage, *table.left_out, *table.remarks, *_lost(table), *_joint_keys(table)]
     return Group(lines_of([head]), columns, lines_of(said))
 
 
@@ -270,6 +271,9 @@ def _left_out(index: IndexFacts) -> list[str]:
     )
     lines += _told_of_tables(
         "sketched in part", [(table.name, table.left_out) for table in index.read if table.left_out], index
+    )
+    lines += _told_of_tables(
+        "with a remark", [(table.name, table.remarks) for table in index.read if table.remarks], index
     )
     out_of_reach = index.out_of_reach
     if out_of_reach:

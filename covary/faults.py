@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-SHORT, LONG, LONE, STRAY, UNCLOSED, OVERLONG, NOT_OBJECTS = (
-    "short", "long", "lone", "stray", "unclosed", "overlong", "not objects",
+SHORT, LONG, LONE, STRAY, UNCLOSED, OVERLONG, NOT_OBJECTS, NOT_UTF8 = (
+    "short", "long", "lone", "stray", "unclosed", "overlong", "not objects", "not UTF-8",
 )  # fmt: skip
 LONGEST_EXAMPLE = 60
 # Lines of one cell, such as totals and remarks below the rows, that are no reason to doubt the rest.
@@ -47,11 +47,15 @@ class Faults:
         counts = Counter(self.counts)
         if counts[LONE] > max(FEW_LINES, FEW_OF_ROWS * self.rows):
             counts[SHORT] += counts[LONE]
-        return [
+        said = [
             f"{counts[kind]:,} of {self.rows:,} {words(counts[kind] == 1)}{self._example(kind)}"
             for kind, words in WORDS.items()
             if counts[kind]
         ]
+        if lost := counts[NOT_UTF8]:
+            are = "character is" if lost == 1 else "characters are"
+            said.append(f"{lost:,} {are} not UTF-8 as the rest is, read as windows-1252 (western European)")
+        return said
 
     def _example(self, kind: str) -> str:
         return f", for example {self.examples[kind]!r}" if kind in self.examples else ""

@@ -11,7 +11,8 @@ from typing import IO, Any
 
 import pyarrow as pa
 
-from covary.csvfile import is_text, looks_delimited, utf16_byte_order
+from covary.csvfile import is_text, looks_delimited
+from covary.encodings import utf16_byte_order
 
 HEAD_BYTES = 4096
 

@@ -53,6 +53,7 @@ def record_of(
     lasting: bool = False,
     damage: Sequence[str] = (),
     left_out: Sequence[str] = (),
+    remarks: Sequence[str] = (),
 ) -> TableRecord:
     """Write down a table that was read, or why it was not.
 
@@ -64,6 +65,7 @@ def record_of(
         lasting: whether it can't be read as long as it is as it is; else it is tried again each time.
         damage: what is wrong with it, and how it was read all the same.
         left_out: what of it was not sketched, and why.
+        remarks: how it was read, where that is no matter of course.
     """
     return TableRecord(
         writable(table.name),
@@ -78,6 +80,7 @@ def record_of(
         table.checksum,
         tuple(damage),
         tuple(left_out),
+        tuple(remarks),
     )
 
 

@@ -35,6 +35,7 @@ TABLES = pl.Schema(
         "checksum": pl.String(),
         "damage": pl.List(pl.String()),
         "left_out": pl.List(pl.String()),
+        "remarks": pl.List(pl.String()),
     }
 )
 
@@ -83,6 +84,7 @@ class TableRecord:
         checksum: of its content, if that was asked for.
         damage: what is wrong with it, and how it was read all the same; a sentence each.
         left_out: what of it was not sketched, and why; a sentence each.
+        remarks: how it was read, where that is no matter of course though nothing is wrong; a sentence each.
     """
 
     name: str
@@ -97,6 +99,7 @@ class TableRecord:
     checksum: str | None = None
     damage: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
     @property
     def place(self) -> str:
@@ -117,7 +120,7 @@ def records_of(tables: pl.DataFrame) -> list[TableRecord]:
     return [
         TableRecord(
             **row
-            | {name: tuple(row[name]) for name in ("damage", "left_out")}
+            | {name: tuple(row[name]) for name in ("damage", "left_out", "remarks")}
             | {"columns": tuple(ColumnNote(**_frozen(column)) for column in row["columns"])}
         )
         for row in tables.iter_rows(named=True)

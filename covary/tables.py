@@ -25,6 +25,7 @@ from covary import (
 from covary.columnar import BATCH_ROWS
 from covary.csvfile import Dialect
 from covary.csvsplit import BLOCK_BYTES
+from covary.encodings import NAMES
 from covary.errors import NoSuchColumn, UnreadableTable, hiding
 from covary.faults import Faults
 from covary.filesystems import facts_of
@@ -135,7 +136,18 @@ def read_chunk(
 
 def damage_of(layout: Layout, faults: Faults) -> list[str]:
     """Say what is wrong with a table that was read, and how it was read all the same."""
-    return faults.sentences()
+    dialect, said = layout.dialect, faults.sentences()
+    if dialect and dialect.doubtful:
+        said.append(f"its encoding can't be told: read as {NAMES[dialect.encoding]}; save it as UTF-8")
+    return said
+
+
+def remarks_of(layout: Layout) -> list[str]:
+    """Say how a table was read where that is no matter of course, though nothing is wrong with it."""
+    dialect = layout.dialect
+    if dialect is None or not dialect.guessed or dialect.doubtful:
+        return []
+    return [f"not in UTF-8: read as {NAMES[dialect.encoding]}; if its names look odd, save it as UTF-8"]
 
 
 def sample_rows(source: TableSource, layout: Layout, chunks: Sequence[Chunk]) -> pl.DataFrame:

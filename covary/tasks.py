@@ -34,7 +34,7 @@ from covary.roles import roles_of
 from covary.segment import build_segment
 from covary.segmentfiles import write_files
 from covary.sketches import ColumnPair, Sketch
-from covary.tables import WHOLE, Chunk, damage_of, layout_of, read_chunk
+from covary.tables import WHOLE, Chunk, damage_of, layout_of, read_chunk, remarks_of
 from covary.tablesource import TableSource
 from covary.tallies import Tallies
 
@@ -138,10 +138,15 @@ def _sketch_whole(table: TableSource, settings: Settings) -> Finished:
             partials = []
             counted.exhaust()
         sketches = _worth_having(finish(partials, settings.config), roles.keys)
-        columns, damage = notes_of(roles, tallies), damage_of(layout, faults)
-        return record_of(
-            table, counted.rows, columns=columns, damage=damage, left_out=roles.left_out
-        ), sketches
+        record = record_of(
+            table,
+            counted.rows,
+            columns=notes_of(roles, tallies),
+            damage=damage_of(layout, faults),
+            left_out=roles.left_out,
+            remarks=remarks_of(layout),
+        )
+        return record, sketches
     except BAD_TABLE as problem:
         return failed(table, problem), []
 
@@ -290,6 +295,7 @@ def _merged(table: LargeTable, partials: pa.Table, settings: Settings) -> Finish
         all(problems.values()),
         damage=() if problems else damage_of(table.layout, faults),
         left_out=() if problems else table.roles.left_out,
+        remarks=() if problems else remarks_of(table.layout),
     )
     return record, sketches
 

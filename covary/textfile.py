@@ -9,7 +9,7 @@ from typing import IO
 from covary import csvsplit
 from covary.csvfile import LINES, Dialect
 from covary.csvsplit import Block
-from covary.faults import Faults
+from covary.faults import NOT_UTF8, Faults
 from covary.fileformat import UNPACKERS
 from covary.filesystems import open_bytes
 from covary.tablesource import TableSource
@@ -34,7 +34,7 @@ def opened(source: TableSource) -> Iterator[IO[bytes]]:
 def text_ranges(source: TableSource, dialect: Dialect | None, chunk_bytes: int) -> list[tuple[int, int]]:
     """The bytes of the parts of a table; none if it can only be read from its start."""
     dialect = dialect or LINES
-    if source.compression or dialect.encoding.startswith("utf-16"):
+    if source.compression or dialect.recoded:
         return []
     with opened(source) as file:
         return csvsplit.ranges(file, source.size, dialect, chunk_bytes)
@@ -53,7 +53,7 @@ def text_blocks(
             pieces = _at_most(file, stop - start, size)
             beyond = iter(lambda: file.read(BEYOND_BYTES), b"") if stop < source.size else None
         for block in csvsplit.blocks(pieces, dialect, faults, size, beyond):
-            yield block._replace(text=_as_utf8(block.text, dialect.encoding))
+            yield block._replace(text=_as_utf8(block.text, dialect.text_encoding, faults))
 
 
 def _at_most(file: IO[bytes], left: int, size: int) -> Iterator[bytes]:
@@ -63,10 +63,10 @@ def _at_most(file: IO[bytes], left: int, size: int) -> Iterator[bytes]:
 
 
 def _from_start(file: IO[bytes], dialect: Dialect, size: int) -> Iterator[bytes]:
-    """The bytes of all records in steps; UTF-16 as UTF-8."""
+    """The bytes of all records in steps; as UTF-8, if a byte of a character may look like a delimiter."""
     start = dialect.body_start
     raw = iter(lambda: file.read(size), b"")
-    for piece in _recoded(raw, dialect.encoding) if dialect.encoding.startswith("utf-16") else raw:
+    for piece in _recoded(raw, dialect.encoding) if dialect.recoded else raw:
         yield piece[start:] if start else piece
         start = max(start - len(piece), 0)
 
@@ -86,14 +86,16 @@ def _cp1252_instead(error: UnicodeError) -> tuple[str, int]:
 codecs.register_error("covary.cp1252", _cp1252_instead)
 
 
-def _as_utf8(block: bytes, encoding: str) -> bytes:
+def _as_utf8(block: bytes, encoding: str, faults: Faults) -> bytes:
     """A block in UTF-8; a byte that isn't UTF-8 is read as cp1252, wherever the blocks happen to end."""
-    if encoding == "cp1252":
-        return block.decode("cp1252", "replace").encode()
+    if encoding != "utf-8":
+        return block.decode(encoding, "replace").encode()
     if block.isascii():
         return block
     try:
         block.decode()
     except UnicodeDecodeError:
+        lost = block.decode(errors="replace").count("\ufffd") - block.count("\ufffd".encode())
+        faults.add(NOT_UTF8, lost)
         return block.decode("utf-8", "covary.cp1252").encode()
     return block

@@ -8,8 +8,9 @@ from typing import IO, Any
 
 import polars as pl
 
-from covary.csvfile import DELIMITERS, LINES, SAMPLE_BYTES, Dialect, is_text, sniff, utf16_byte_order
+from covary.csvfile import DELIMITERS, LINES, SAMPLE_BYTES, Dialect, is_text, sniff
 from covary.csvsplit import count_cells, of_few_records
+from covary.encodings import is_ascii, utf16_byte_order
 from covary.errors import UnreadableTable
 from covary.faults import NOT_OBJECTS, Faults
 from covary.tablesource import TableSource
@@ -25,6 +26,9 @@ def csv_layout(source: TableSource) -> tuple[tuple[str, ...], Dialect | None]:
     """The names of the columns, and how the file is written."""
     with opened(source) as file:
         sample = _sample(file)
+        elsewhere = b""
+        if is_ascii(sample) and source.compression is None:
+            elsewhere = b"".join(_lines_at(file, source.size * quarter // 4) for quarter in (1, 2, 3))
     if not sample:
         raise UnreadableTable(source.place, "the file is empty")
     if sample.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
@@ -37,8 +41,17 @@ def csv_layout(source: TableSource) -> tuple[tuple[str, ...], Dialect | None]:
     if (cells := max(first.count(delimiter.encode()) for delimiter in DELIMITERS)) > MOST_COLUMNS:
         raise UnreadableTable(source.place, f"it has {cells:,} columns; at most {MOST_COLUMNS:,} are read")
     csv.field_size_limit(LONGEST_CELL)  # with another delimiter, a wide header is one cell
-    dialect = sniff(sample)
+    dialect = sniff(sample, elsewhere)
     return dialect.columns, dialect
+
+
+def _lines_at(file: IO[bytes], place: int) -> bytes:
+    """Whole lines about a place in a file that are not all ASCII, which tell how it is encoded."""
+    if place < SAMPLE_BYTES:
+        return b""
+    file.seek(place)
+    lines = file.read(SAMPLE_BYTES).splitlines(keepends=True)[1:-1]
+    return b"".join(line for line in lines if not line.isascii())
 
 
 def _sample(file: IO[bytes]) -> bytes:

@@ -115,3 +115,40 @@ def test_any_bytes_have_some_dialect(sample):
     dialect = sniff(sample)
     assert dialect.body_start >= 0
     assert len(set(dialect.columns)) == len(dialect.columns)
+
+
+TOWNS = {
+    "cp1251": ["Москва", "Казань", "Самара", "Омск", "Нижний Новгород"],
+    "koi8_r": ["Москва", "Казань", "Самара", "Омск", "Нижний Новгород"],
+    "gb18030": ["北京", "上海", "广州", "深圳", "成都"],
+    "big5": ["臺北", "高雄", "功學", "臺中", "臺南", "新竹"],
+    "cp932": ["東京都", "大阪府", "北海道", "ソニー", "カタカナ"],
+    "euc_jp": ["東京都", "大阪府", "北海道", "ひらがな"],
+    "cp949": ["서울", "부산", "인천", "대구"],
+    "cp1253": ["Αθήνα", "Θεσσαλονίκη", "Πάτρα", "Λάρισα"],
+    "cp1255": ["ירושלים", "תל אביב", "חיפה"],
+    "cp1256": ["القاهرة", "الرياض", "بغداد", "دمشق"],
+    "cp1250": ["Łódź", "Kraków", "Wrocław", "Poznań", "Gdańsk"],
+    "iso8859_2": ["Łódź", "Kraków", "Wrocław", "Poznań", "Gdańsk", "Świętochłowice"],
+    "mac_roman": ["Orléans", "Besançon", "Nîmes", "Béziers"],
+    "cp1252": ["Orléans", "Besançon", "Nîmes", "Málaga", "Göteborg", "Reykjavík", "l’été"],
+    "utf-16-le": ["Москва", "Казань", "北京", "القاهرة"],
+    "utf-16-be": ["Москва", "Казань", "北京", "القاهرة"],
+}
+
+
+@pytest.mark.parametrize("encoding", TOWNS)
+@pytest.mark.parametrize("times", [1, 100, 3000])
+def test_tells_an_encoding_by_the_look_of_its_text(encoding, times):
+    text = "town,x\n" + "".join(f"{town},{n}.5\n" for n, town in enumerate(TOWNS[encoding] * times))
+    sample = text.encode(encoding)[: 64 << 10]
+    dialect = sniff(sample)
+    assert sample.decode(dialect.encoding, "replace") == sample.decode(encoding, "replace")
+    assert dialect.guessed
+    assert not dialect.doubtful
+    assert dialect.columns == ("town", "x")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_what_a_file_says_of_its_encoding_is_no_guess(encoding):
+    assert not sniff("town,x\nМосква,1\nКазань,2\n".encode(encoding)).guessed

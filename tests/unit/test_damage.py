@@ -268,3 +268,43 @@ def test_wide_tables_are_read(tmp_path):
     assert frame.columns == names
     assert frame.height == 3
     assert not said
+
+
+def sketched(folder, settings):
+    sketch_group(0, find_tables([folder])[0], settings)
+    return open_segment(folder / PARTS / group_name(0)).tables.to_dicts()
+
+
+@pytest.mark.parametrize("encoding", ["cp1251", "gb18030", "cp932", "utf-16-le"])
+def test_names_in_other_encodings_are_read_and_it_is_said_how(tmp_path, encoding):
+    towns = (
+        ["Москва", "Казань", "Самара"] if encoding in ("cp1251", "utf-16-le") else ["東京", "大阪", "北海道"]
+    )
+    text = "town,x\n" + "".join(f"{town} {n},{n}.5\n" for n, town in enumerate(towns * 50))
+    (tmp_path / "t.csv").write_bytes(text.encode(encoding))
+    source = table_at(tmp_path / "t.csv")
+    layout = layout_of(source)
+    for chunk_bytes in (1 << 30, 500):
+        chunks = plan_chunks(source, layout, chunk_bytes)
+        rows = pl.concat([frame for chunk in chunks for frame in read_chunk(chunk, layout)])
+        assert rows["town"].to_list() == [f"{town} {n}" for n, town in enumerate(towns * 50)]
+    (record,) = sketched(tmp_path, Settings(SketchConfig(64), (), (), str(tmp_path)))
+    assert not record["damage"]
+    assert "not in UTF-8: read as" in record["remarks"][0]
+
+
+def test_an_encoding_that_shows_only_further_down_is_found(tmp_path):
+    text = "town,x\n" + "London,1.5\n" * 20_000 + "".join(f"Москва {n},{n}.5\n" for n in range(20_000))
+    (tmp_path / "t.csv").write_bytes(text.encode("cp1251"))
+    source = table_at(tmp_path / "t.csv")
+    layout = layout_of(source)
+    assert layout.dialect.encoding == "cp1251"
+    assert read(tmp_path / "t.csv", text.encode("cp1251"), 50_000)[0]["town"][-1] == "Москва 19999"
+
+
+def test_characters_that_are_not_utf_8_as_the_rest_is_are_counted(tmp_path):
+    rows = "caf\u00e9,1\n".encode() * 20_000
+    for chunk_bytes in (1 << 30, 50_000):
+        frame, said = read(tmp_path / "t.csv", b"town,x\n" + rows + b"caf\xe9,2\n" + rows, chunk_bytes)
+        assert frame["town"].n_unique() == 1
+        assert said == ["1 character is not UTF-8 as the rest is, read as windows-1252 (western European)"]
