@@ -18,6 +18,9 @@ from covary.tablesource import TableSource
 
 BATCH_BYTES = "adbc.postgresql.batch_size_hint_bytes"
 SECONDS_TO_CONNECT = 10
+SECONDS_TO_LIST = 60
+# Else a server goes on for ever with a statement whose reader was ended; before version 14 it does.
+LOOK_FOR_US = "SET client_connection_check_interval = '10s'"
 BEYOND_THE_LAST_BLOCK = (1 << 32) - 1
 UNKNOWN_SIZE = 1 << 20  # a view's: one of many small tables
 TOLD_BY_THE_SERVER = re.compile(r"(?:FATAL|ERROR|PANIC):\s+([^\n]*)")
@@ -30,6 +33,7 @@ CHANGED = "it changed while it was read; try again"
 def postgresql_tables(url: str) -> list[TableSource]:
     """Every table and view of a database but the system's own."""
     with _asking(url) as cursor:
+        cursor.execute(f"SET LOCAL statement_timeout = '{SECONDS_TO_LIST}s'")
         cursor.execute(LISTING)
         found = cursor.fetchall()
     return [
@@ -137,6 +141,8 @@ def _asking(url: str, snapshot: str = "", hold: bool = False) -> Iterator[Any]:
     level = "ISOLATION LEVEL REPEATABLE READ" if snapshot or hold else ""
     try:
         with driver.connect(_with_time_limit(url), autocommit=True) as connection, connection.cursor() as ask:
+            with suppress(driver.Error):
+                ask.execute(LOOK_FOR_US)
             ask.execute(f"BEGIN {level} READ ONLY")
             if snapshot:
                 ask.execute(f"SET TRANSACTION SNAPSHOT {literal(snapshot)}")

@@ -19,25 +19,32 @@ from covary.tablesource import TableSource
 MARK = b"SQLite format 3\0"
 JOURNAL_MODE, WRITE_AHEAD = 18, 2  # a byte of the file's header, and what it says
 LEAST_ROW_BYTES = 8  # rows may be numbered far higher than they are many
+NO_NUMBERS = "no such column"
 ROW_NUMBERS = ("rowid", "_rowid_", "oid")
+# SQLite's own list of tables would look into every view, and one made of many others takes it very long.
 LISTING = """
-SELECT name, type = 'table' AND NOT wr FROM pragma_table_list
-WHERE schema = 'main' AND type IN ('table', 'view') AND name NOT LIKE 'sqlite!_%' ESCAPE '!' ORDER BY name
+SELECT name, type, rootpage = 0 FROM sqlite_master
+WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite!_%' ESCAPE '!' ORDER BY name
 """
+# Of full-text search and spatial indexes, which keep their own tables beside the one they are.
+SHADOWS = {
+    "config", "content", "data", "docsize", "idx", "segdir", "segments", "stat",
+    "node", "parent", "rowid",
+}  # fmt: skip
 
 
 def sqlite_tables(file: TableSource) -> list[TableSource]:
     """The tables and views of a file, each with its share of the file's size."""
     with _reading(file.path) as database:
-        found = database.execute(LISTING).fetchall()
+        found = [name for name, _ in _listed(database)]
         # Counting would read all of the file; the last row's number is found at once.
         most = file.size // LEAST_ROW_BYTES
-        rows = {name: min(most, _last_row(database, name)) if numbered else 0 for name, numbered in found}
+        rows = {name: min(most, _last_row(database, name)) for name in found}
     total = max(1, sum(rows.values()))
     version = sqlite_version(file)
     return [
         replace(file, format="sqlite", member=name, size=file.size * rows[name] // total, version=version)
-        for name, _ in found
+        for name in found
     ]
 
 
@@ -106,13 +113,32 @@ def _address(path: str) -> str:
     return f"{Path(path).as_uri()}?mode=ro{'&immutable=1' if unlogged else ''}"
 
 
+def _listed(database: sqlite3.Connection) -> list[tuple[str, bool]]:
+    """The tables and views of a file, by name, and whether each is a table."""
+    found = database.execute(LISTING).fetchall()
+    virtual = {name for name, kind, rootless in found if kind == "table" and rootless}
+    return [
+        (name, kind == "table")
+        for name, kind, _ in found
+        if name not in virtual
+        and not (name.rpartition("_")[0] in virtual and name.rpartition("_")[2] in SHADOWS)
+    ]
+
+
 def _row_number(database: sqlite3.Connection, table: str) -> str | None:
     """What the number of a row is called here; None if rows have none."""
-    if not dict(database.execute(LISTING).fetchall()).get(table):
+    if not dict(_listed(database)).get(table):
         return None
     found = database.execute("SELECT lower(name) FROM pragma_table_xinfo(?)", [table]).fetchall()
     taken = {name for (name,) in found}
-    return next((name for name in ROW_NUMBERS if name not in taken), None)
+    number = next((name for name in ROW_NUMBERS if name not in taken), None)
+    try:
+        database.execute(f"SELECT {number or 'NULL'} FROM {quoted(table)} LIMIT 0")
+    except sqlite3.OperationalError as problem:
+        if NO_NUMBERS in str(problem):  # a table WITHOUT ROWID
+            return None
+        raise
+    return number
 
 
 def _last_row(database: sqlite3.Connection, table: str) -> int:

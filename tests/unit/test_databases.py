@@ -2,11 +2,13 @@ import datetime
 import sqlite3
 import subprocess
 import sys
+import time
 from dataclasses import replace
 
 import duckdb
 import polars as pl
 import pytest
+from adbc_driver_postgresql import dbapi
 
 from covary.databases import is_database
 from covary.errors import MissingPart, UnreadableTable
@@ -184,6 +186,47 @@ def test_a_table_that_loses_a_column_or_goes_away_fails(sold):
     sold.run("DROP TABLE sold")
     with pytest.raises(UnreadableTable, match=r'relation "public.sold" does not exist'):
         list(read_chunk(Chunk(table, 0, *WHOLE), layout))
+
+
+def test_a_server_that_does_not_come_to_list_its_tables_is_told(database, monkeypatch):
+    database.run("CREATE TABLE orders (k text, x int)")
+    monkeypatch.setattr("covary.postgresql.SECONDS_TO_LIST", 1)
+    with dbapi.connect(database.url) as busy, busy.cursor() as cursor:
+        cursor.execute("LOCK TABLE orders")
+        with pytest.raises(UnreadableTable, match="canceling statement due to statement timeout"):
+            find_tables([database.url])
+
+
+READS_FOR_EVER = """
+import sys
+from covary import postgresql
+from covary.sources import find_tables
+from covary.tables import WHOLE, Chunk, layout_of, read_chunk
+
+postgresql.LOOK_FOR_US = postgresql.LOOK_FOR_US.replace("10s", "100ms")
+[table] = find_tables([sys.argv[1]]).tables
+print("reading", flush=True)
+next(read_chunk(Chunk(table, 0, *WHOLE), layout_of(table)))
+"""
+
+
+def test_a_server_stops_working_for_a_reader_that_was_ended(database):
+    database.run("CREATE VIEW endless AS SELECT 'k' AS k, 1 AS x FROM pg_sleep(600)")
+    command = [sys.executable, "-c", READS_FOR_EVER, database.url]
+    at_work = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%endless%' AND state = 'active' " \
+        "AND pid <> pg_backend_pid()"  # fmt: skip
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as reader:
+        reader.stdout.readline()
+        wait_until(lambda: database.run(at_work) == [(1,)])
+        reader.kill()
+    wait_until(lambda: database.run(at_work) == [(0,)])
+
+
+def wait_until(condition):
+    end = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)
 
 
 def test_a_server_that_goes_away_in_the_middle_is_told(sold):
@@ -408,6 +451,30 @@ def test_what_has_no_row_numbers_is_read_whole(shop, name):
     table = replace(table_at(f"{shop}#{name}"), size=1000)
     [chunk] = plan_chunks(table, layout_of(table), 100)
     assert read_parts([chunk], layout_of(table)).height == {"cheap": 35, "coded": 2}[name]
+
+
+def test_views_made_of_many_others_are_listed_without_a_look_into_them(tmp_path):
+    with sqlite3.connect(tmp_path / "t.db") as file:
+        file.execute("CREATE TABLE v0 (a TEXT, b REAL)")
+        for n in range(1, 26):
+            file.execute(f"CREATE VIEW v{n} AS SELECT l.a, r.b FROM v{n - 1} l, v{n - 1} r")
+    file.close()
+    started = time.monotonic()
+    assert len(find_tables([tmp_path / "t.db"]).tables) == 26
+    assert time.monotonic() - started < 2
+
+
+def test_what_an_index_of_sqlite_keeps_for_itself_is_no_table(tmp_path):
+    with sqlite3.connect(tmp_path / "t.db") as file:
+        try:
+            file.execute("CREATE VIRTUAL TABLE words USING fts4(a, b)")
+        except sqlite3.OperationalError:
+            pytest.skip("this SQLite has no full-text search")
+        for name in ("words_of_mine", "segments", "other_content"):
+            file.execute(f"CREATE TABLE {name} (a TEXT, b REAL)")
+    file.close()
+    listed = [table.member for table in find_tables([tmp_path / "t.db"]).tables]
+    assert listed == ["other_content", "segments", "words_of_mine"]
 
 
 def test_cells_of_sqlite_are_text_of_any_type(shop):
