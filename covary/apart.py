@@ -25,6 +25,8 @@ from threading import Thread
 from typing import Any, NamedTuple
 from uuid import uuid4
 
+from covary.errors import CovaryError
+
 TOO_LONG, TOO_LARGE, DIED = "too long", "too large", "died"
 POLL_SECONDS = 0.05
 MOST_ENDS_ALIKE = 4  # at the same step, before it is given up
@@ -56,11 +58,15 @@ class Ended(NamedTuple):
     amount: float = 0
 
 
-class EndedEarly(RuntimeError):
-    """A process ended again and again before its work was done."""
+class EndedEarly(CovaryError):
+    """A process ended before its work was done."""
 
     def __init__(self, ended: Ended) -> None:
-        super().__init__(f"the process that does the work ended early: {ended}")
+        signal = f" of signal {ended.amount:.0f}" if ended.cause == DIED and ended.amount else ""
+        super().__init__(
+            f"the Python processes that read tables end early{signal}, again and again; "
+            f"is there memory for them?"
+        )
         self.ended = ended
 
 

@@ -14,6 +14,9 @@ from covary.tablesource import TableSource
 LEAST_SECONDS, BYTES_PER_SECOND = 600, 65_536
 QUERY_SECONDS = 1800  # how long a view computes has nothing to do with its size
 DEFAULT_MEMORY = 1_500_000_000
+# Text is read in blocks; of these a part comes as a whole, unpacked and perhaps as text beside its numbers.
+READ_AS_A_WHOLE, MEMORY_PER_BYTE = {"parquet", "arrow", "delta", "iceberg"}, 4
+SHOWN_MEMORY = 10**8  # nobody wants to read of 1.53267 GB
 LEAST_MEMORY = 300_000_000  # what a process takes that has read nothing yet, and a little table
 MOST_DEATHS = 2  # at one table
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
@@ -32,11 +35,11 @@ class Limits:
 
     Attributes:
         seconds: None: many, and more for a larger table.
-        memory: bytes.
+        memory: bytes; None: 1.5 GB, and more for a larger table that can't be read in smaller pieces.
     """
 
     seconds: float | None = None
-    memory: int = DEFAULT_MEMORY
+    memory: int | None = None
 
     def seconds_for(self, table: TableSource, parts: int = 1) -> float:
         """How long one of the parts of a table may take."""
@@ -45,6 +48,13 @@ class Limits:
         least = LEAST_SECONDS if table.format in FILE_FORMATS else QUERY_SECONDS
         return float(least + table.size // parts // BYTES_PER_SECOND)
 
+    def memory_for(self, table: TableSource, parts: int = 1) -> int:
+        """How many bytes of memory one of the parts of a table may take."""
+        if self.memory is not None:
+            return self.memory
+        more = table.size // parts * MEMORY_PER_BYTE if table.format in READ_AS_A_WHOLE else 0
+        return DEFAULT_MEMORY + more // SHOWN_MEMORY * SHOWN_MEMORY
+
     def allow_more(self, problem: str) -> bool:
         """Whether a table that was too much for the limits of an earlier build may take more now."""
         said = SAID.fullmatch(problem)
@@ -52,7 +62,8 @@ class Limits:
             return False
         # Nobody gave a limit, now or then: it was no less.
         seconds = LEAST_SECONDS if self.seconds is None else self.seconds
-        return (seconds if said[2] == "s" else self.memory / 1e9) > float(said[1])
+        memory = DEFAULT_MEMORY if self.memory is None else self.memory
+        return (seconds if said[2] == "s" else memory / 1e9) > float(said[1])
 
 
 DEFAULT_LIMITS = Limits()
@@ -62,7 +73,7 @@ def limits_of(table_timeout: float | None, memory: str | int | None) -> Limits:
     """Read the limits that a person gave."""
     if table_timeout is not None and not table_timeout > 0:
         raise CovaryError(f"--table-timeout must be more than 0 seconds, not {table_timeout:g}")
-    return Limits(table_timeout, DEFAULT_MEMORY if memory is None else bytes_of(memory))
+    return Limits(table_timeout, None if memory is None else bytes_of(memory))
 
 
 def bytes_of(memory: str | int) -> int:

@@ -32,7 +32,7 @@ WORKERS_LACK = (
     ),
     (
         re.compile(r"EndedEarly: (.+)"),
-        "on Spark's workers, {}: is there memory for Python processes, and do they live?",
+        "on Spark's workers, {}",
     ),
     (
         re.compile(r'Cannot run program "([^"\n]++)": .*No such file'),

@@ -49,7 +49,7 @@ def sketch_group(
     number: int, tables: Sequence[TableSource], settings: Settings, watch: Watch = UNWATCHED
 ) -> None:
     """Read, sketch and finish whole tables, and write them as one segment."""
-    task, memory = f"group-{number}", settings.limits.memory
+    task, limits = f"group-{number}", settings.limits
     ends = ends_before(settings, task, watch)
     finished: list[Finished] = []
     with progress_log(settings, task) as note:
@@ -62,12 +62,12 @@ def sketch_group(
             if problem := too_much(before := ends(table.name)):
                 finished.append((ended_early(table, problem, before), []))
             else:
-                watch.begin(table.name, settings.limits.seconds_for(table), memory)
+                watch.begin(table.name, limits.seconds_for(table), limits.memory_for(table))
                 finished.append(_sketch_whole(table, settings))
             note("done", table.name)
             if kept:  # so that a third process need not read it again
                 _write_whole(kept, pickle.dumps(finished[-1]))
-    watch.begin(WRITING, memory=memory)
+    watch.begin(WRITING, memory=max(map(limits.memory_for, tables)))
     if problem := too_much(before := ends(WRITING)):
         finished = [(ended_early(table, problem, before), []) for table in tables]
     write_files(build_segment(finished), Path(settings.scratch, PARTS, group_name(number)))
@@ -190,7 +190,8 @@ def cut_large(settings: Settings, cut: tuple[TableSource, int], watch: Watch) ->
     if problem := too_much(ends):
         yield ended_early(table, problem, ends)
     else:
-        watch.begin(table.name, settings.limits.seconds_for(table), settings.limits.memory)
+        parts = max(1, table.size // chunk_bytes)
+        watch.begin(table.name, settings.limits.seconds_for(table), settings.limits.memory_for(table, parts))
         yield cut_table(table, chunk_bytes, settings)
 
 
@@ -204,9 +205,8 @@ def sketch_chunk(
         return _problem_row(number, problem, is_of_the_table(ends, source))
     with progress_log(settings, task) as note:
         note("reading", source.name)
-        watch.begin(
-            source.name, settings.limits.seconds_for(source, len(table.chunks)), settings.limits.memory
-        )
+        limits, parts = settings.limits, len(table.chunks)
+        watch.begin(source.name, limits.seconds_for(source, parts), limits.memory_for(source, parts))
         faults = Faults()
         frames = read_chunk(chunk, table.layout, table.roles.columns, faults)
         partials = sketch_frames(number, table, frames, chunk.number, settings, faults)
@@ -256,7 +256,8 @@ def merge_chunks(
         if problem := too_much(ends):
             finished: Finished = ended_early(source, problem, ends), []
         else:
-            watch.begin(source.name, settings.limits.seconds_for(source), settings.limits.memory)
+            limits, parts = settings.limits, max(1, len(table.chunks))
+            watch.begin(source.name, limits.seconds_for(source), limits.memory_for(source, parts))
             finished = _merged(table, partials, settings)
         write_files(build_segment([finished]), Path(settings.scratch, PARTS, table_name(number)))
         note("done", source.name)

@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 
 import covary
+from covary import plans
 from covary.apart import CAN_MEASURE
 
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) "
@@ -104,6 +105,31 @@ def test_a_table_that_needs_too_much_memory_is_named_and_the_rest_is_there(spark
     sentence = "it needs more than 0.6 GB of memory; --memory sets another limit"
     assert problems_of(index) == {"shop/one_huge_cell": sentence}
     assert names_read(index) == {"strong", "middle", "weak", "none", "shop/good"}
+
+
+def large_database(path, huge):
+    """A table of many rows, of which one has a cell that takes hundreds of megabytes."""
+    with closing(sqlite3.connect(path)) as database:
+        database.execute(
+            "CREATE TABLE large (k TEXT, v REAL, n INT, cell TEXT GENERATED ALWAYS AS "
+            f"(CASE WHEN n = {huge} THEN replace(hex(zeroblob(150000000)), '0', 'key') ELSE k END) VIRTUAL)"
+        )
+        rows = ((f"key {n % 500}", n * 0.5, n) for n in range(20_000))
+        database.executemany("INSERT INTO large (k, v, n) VALUES (?, ?, ?)", rows)
+        database.commit()
+
+
+@needs_proc
+@pytest.mark.parametrize("huge", [0, 7000], ids=["when it is looked into", "when a part of it is read"])
+def test_a_large_table_that_needs_too_much_memory_is_named_and_the_rest_is_there(
+    spark, tables, tmp_path, monkeypatch, huge
+):
+    monkeypatch.setattr(plans, "CHUNK_BYTES", 40_000)
+    large_database(tables / "large.sqlite", huge)
+    index = covary.build_index(tables, tmp_path / "index", spark, memory="600MB")
+    sentence = "it needs more than 0.6 GB of memory; --memory sets another limit"
+    assert problems_of(index) == {"large": sentence}
+    assert names_read(index) == {"strong", "middle", "weak", "none"}
 
 
 class Endless(BaseHTTPRequestHandler):

@@ -76,7 +76,7 @@ def test_what_processes_kept_for_each_other_is_removed(process):
 
 @pytest.mark.parametrize("name", ["crash", "give_up_at_once"])
 def test_work_that_never_gets_past_a_step_is_given_up(process, name):
-    with pytest.raises(EndedEarly, match="ended early") as raised:
+    with pytest.raises(EndedEarly, match="end early") as raised:
         done(process, name)
     assert raised.value.ended == Ended("all", DIED, signal.SIGSEGV if name == "crash" else 0)
     assert done(process, "tell", 1)[0] == 1

@@ -59,6 +59,15 @@ def test_time_grows_with_the_size_of_a_table_unless_it_is_given():
     assert Limits(2).seconds_for(large) == 2
 
 
+def test_memory_grows_with_what_is_read_as_a_whole_unless_it_is_given():
+    packed = replace(FILE, format="parquet", size=1 << 30)
+    assert DEFAULT_LIMITS.memory_for(replace(FILE, size=1 << 40)) == 1_500_000_000
+    assert DEFAULT_LIMITS.memory_for(replace(packed, size=1 << 20)) == 1_500_000_000
+    assert DEFAULT_LIMITS.memory_for(packed) == 5_700_000_000
+    assert DEFAULT_LIMITS.memory_for(packed, parts=64) < 1_600_000_000
+    assert Limits(memory=800_000_000).memory_for(packed) == 800_000_000
+
+
 def test_a_table_that_takes_too_long_is_not_tried_again():
     assert too_much([LONG]) == "it took longer than 2 s; --table-timeout sets another limit"
     assert too_much([KILLED, LONG]) == too_much([LONG])
