@@ -17,6 +17,7 @@ from covary.tallies import Tallies
 # To find pairs of columns that identify rows, and examples of keys. In runs: pairs repeat among neighbours.
 SAMPLED_ROWS, SAMPLED_RUNS = 16_384, 16
 LEFT_OUT = "left out to keep the index in proportion"
+NAME_FEWER = "name fewer keys or numbers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,24 +96,26 @@ def roles_of(
         replace(profile, reason=f"{profile.reason}; {LEFT_OUT}") if profile.name in dropped else profile
         for profile in profiles
     )
-    left_out = (*_keys_left_out(offered, keys), *_numbers_left_out(numbers, kept))
+    left_out = (
+        *_keys_left_out(offered, keys, named=bool(wanted_keys)),
+        *_numbers_left_out(numbers, kept, named=bool(wanted_values)),
+    )
     roles = Roles(told, tuple(keys), chosen, examples, left_out)
     return roles, FirstRows(read, tallies) if some.height == rows.height else None
 
 
-def _keys_left_out(offered: Sequence[Key], kept: Sequence[Key]) -> Iterator[str]:
+def _keys_left_out(offered: Sequence[Key], kept: Sequence[Key], *, named: bool) -> Iterator[str]:
     """Say how many keys are not sketched, those of one column and of several apart."""
     remedies = (("key columns", "those you join on"), ("keys of several columns", "one that you join on"))
     for several, (what, one) in enumerate(remedies):
         before, after = (sum((len(key.columns) > 1) == several for key in keys) for keys in (offered, kept))
         if after < before:
-            yield f"{before - after:,} of {before:,} {what} were {LEFT_OUT}: name {one} with --key"
+            remedy = NAME_FEWER if named else f"name {one} with --key"
+            yield f"{before - after:,} of {before:,} {what} were {LEFT_OUT}: {remedy}"
 
 
-def _numbers_left_out(offered: Sequence[str], kept: Sequence[str]) -> Iterator[str]:
+def _numbers_left_out(offered: Sequence[str], kept: Sequence[str], *, named: bool) -> Iterator[str]:
     if len(kept) < len(offered):
         missing = len(offered) - len(kept)
-        yield (
-            f"{missing:,} of {len(offered):,} number columns were {LEFT_OUT}: "
-            f"name those you ask about with --value"
-        )
+        remedy = NAME_FEWER if named else "name those you ask about with --value"
+        yield f"{missing:,} of {len(offered):,} number columns were {LEFT_OUT}: {remedy}"

@@ -109,3 +109,16 @@ def test_numbers_are_left_out_where_one_key_is_too_much_those_with_gaps_first():
     assert 350 < len(kept) < 600
     assert set(kept) > set(full)
     assert kept == [name for name in numbers if name in set(kept)]
+
+
+def test_of_named_keys_there_are_as_many_as_memory_has_room_for_in_their_order(monkeypatch):
+    monkeypatch.setattr("covary.roles.MOST_BYTES", 1 << 20)
+    named = [f"c{number}" for number in range(950, -1, -50)]
+    roles, _ = roles_of(wide(1000), "t", CONFIG, wanted_keys=named)
+    kept = [key.name for key in roles.keys]
+    assert 0 < len(kept) < 10
+    assert kept == named[: len(kept)]
+    assert roles.left_out == (
+        f"{20 - len(kept)} of 20 key columns were left out to keep the index in proportion: "
+        "name fewer keys or numbers",
+    )
