@@ -2,6 +2,7 @@ import io
 import json
 import re
 import resource
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -108,10 +109,12 @@ def delta_of(data, folder):
 
 def iceberg_of(data, folder):
     """An Iceberg table of one data file."""
-    folder.mkdir()
+    own = folder / "t" / "data" / data.name
+    own.parent.mkdir(parents=True)
+    shutil.copy(data, own)
     catalog = SqlCatalog("lake", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}")
     catalog.create_namespace("n")
-    catalog.create_table("n.t", schema=PLAIN, location=f"file://{folder}/t").add_files([str(data)])
+    catalog.create_table("n.t", schema=PLAIN, location=f"file://{folder}/t").add_files([str(own)])
     return folder / "t"
 
 
