@@ -17,6 +17,8 @@ CovaryError                 exit code 2
 │   └── IndexBusy           another process is writing it
 ├── UntrustedSources        an index names sources that its user never gave it
 └── MissingPart             an extra, or Java, is not installed
+
+DamagedTable                a warning: a table was read though something is wrong with it
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -82,6 +84,10 @@ def tells_secrets(problem: BaseException | None, secrets: Secrets) -> bool:
             return True
         problem = problem.__cause__ or problem.__context__
     return False
+
+
+class DamagedTable(UserWarning):
+    """What is wrong with a table that was read all the same; the answer may rest on a part of it."""
 
 
 def chosen(name: object, choices: Mapping[str, T], what: str) -> T:

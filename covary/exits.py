@@ -3,12 +3,13 @@
 import errno
 import os
 import sys
+import warnings
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
-from covary.errors import CovaryError, tells_secrets
+from covary.errors import CovaryError, DamagedTable, tells_secrets
 from covary.masking import Secrets
 from covary.plainhelp import PlainHelp
 
@@ -38,7 +39,10 @@ class Commands(PlainHelp, TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run one command."""
         try:
-            result = super().invoke(ctx)
+            with warnings.catch_warnings():
+                warnings.simplefilter("always", DamagedTable)
+                warnings.showwarning = _show_warning
+                result = super().invoke(ctx)
             sys.stdout.flush()
         except CovaryError as mistake:
             complain(str(mistake))
@@ -60,6 +64,17 @@ class Commands(PlainHelp, TyperGroup):
 
 def _given() -> Secrets:
     return Secrets.of(*sys.argv[1:])
+
+
+_show_other = warnings.showwarning
+
+
+def _show_warning(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+    """Say in one line what is wrong with a table that was read; leave other warnings to Python."""
+    if issubclass(category, DamagedTable):
+        complain(str(message))
+    else:
+        _show_other(message, category, *place, **more)
 
 
 def complain(line: str) -> None:

@@ -1,5 +1,6 @@
 """A frame or a path to a sketch, in this process."""
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, permutations
@@ -7,7 +8,7 @@ from itertools import chain, permutations
 import polars as pl
 
 from covary.columns import ColumnProfile, profile_columns
-from covary.errors import NoSuchColumn, UnusableColumn
+from covary.errors import DamagedTable, NoSuchColumn, UnusableColumn
 from covary.kernel import finish, merge_all, sketch_read, sketch_rows
 from covary.keychoice import keys_named
 from covary.keyrows import SEPARATOR, Key, ReadColumn
@@ -110,6 +111,7 @@ class Asked:
 
     sketches: tuple[AskedSketch, ...]
     rows: pl.DataFrame  # the first of the table, to show keys as they are written
+    damage: tuple[str, ...] = ()  # what is wrong with the table
 
     def at(self, granularity: str | None) -> "tuple[AskedSketch, ...]":
         """Return the sketches of one granularity, or all."""
@@ -174,13 +176,17 @@ def sketch_table(table: OpenTable, value: str, config: SketchConfig, *, any_orde
         raise UnusableColumn(
             f"{SEPARATOR.join(table.key)!r} or {value!r} of {name} can't be read: {problem}"
         ) from None
+    damage = tuple(table.damage)
+    if damage:
+        warnings.warn(f"{name} is damaged: {'; '.join(damage)}", DamagedTable, stacklevel=3)
     finished = finish(partials, config)
     if not finished[0].size:
         raise UnusableColumn(_why_empty(first, table.key, value, name, finished[0].counts.null_keys))
     of_key = {key.name: key for key in keys}
     asked = [AskedSketch(each, of_key[each.pair.key]) for each in finished]
     finest = list(keys[0].granularities)
-    return Asked(tuple(sorted(asked, key=lambda each: finest.index(each.sketch.pair.granularity))), first)
+    ordered = sorted(asked, key=lambda each: finest.index(each.sketch.pair.granularity))
+    return Asked(tuple(ordered), first, damage)
 
 
 def _check_key(rows: pl.DataFrame, key: str, profiles: Sequence[ColumnProfile], table: str) -> None:

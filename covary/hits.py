@@ -141,6 +141,7 @@ class Hits(Sequence[Hit]):
         min_sample: the fewest shared keys that a hit may rest on.
         seed: of shuffling, resampling and random ranking.
         ambiguous: columns of the query's key in which day or month first can't be told.
+        damage: what is wrong with the queried table, and how it was read all the same.
         elapsed_ms: time taken, sketching the query included.
     """
 
@@ -171,6 +172,7 @@ class Hits(Sequence[Hit]):
     min_sample: int
     seed: int
     ambiguous: tuple[str, ...]
+    damage: tuple[str, ...]
     elapsed_ms: float
 
     @property

@@ -2,17 +2,18 @@
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
 import pyarrow as pa
 
 from covary.errors import NoSuchColumn, UnreadableTable, UnusableColumn
+from covary.faults import Faults
 from covary.keychoice import split_key
 from covary.keyrows import SEPARATOR
 from covary.sources import table_at
-from covary.tables import layout_of, plan_chunks, read_chunk, sample_rows
+from covary.tables import Layout, damage_of, layout_of, plan_chunks, read_chunk, sample_rows
 from covary.tablesource import table_place, writable
 
 Frame = Any  # a Polars, pandas or Arrow table, or the path of a file, or a URL
@@ -30,6 +31,13 @@ class OpenTable:
     key: tuple[str, ...]  # the columns of the key
     batches: Iterator[pl.DataFrame]
     sample: pl.DataFrame | None = None  # from all over a large file, to decide how its columns are read
+    layout: Layout | None = None
+    faults: Faults = field(default_factory=Faults)
+
+    @property
+    def damage(self) -> list[str]:
+        """What is wrong with it, as far as its batches have been read."""
+        return damage_of(self.layout, self.faults) if self.layout else []
 
 
 def open_table(frame: Frame, key: KeyName, value: str | None = None) -> OpenTable:
@@ -40,10 +48,12 @@ def open_table(frame: Frame, key: KeyName, value: str | None = None) -> OpenTabl
         named = _key_columns(key, source.name, layout.columns)
         wanted = _with_value(named, value, source.name, layout.columns)
         chunks = plan_chunks(source, layout, SAMPLED_CHUNK_BYTES)
-        batches = (batch for chunk in chunks for batch in read_chunk(chunk, layout, wanted))
+        faults = Faults()
+        batches = (batch for chunk in chunks for batch in read_chunk(chunk, layout, wanted, faults))
         sample = sample_rows(source, layout, chunks)[wanted] if len(chunks) > 1 else None
         place = table_place(source.place, source.member)
-        return OpenTable(writable(source.name), place, layout.columns, named, batches, sample)
+        name = writable(source.name)
+        return OpenTable(name, place, layout.columns, named, batches, sample, layout, faults)
     rows = as_polars(frame)
     named = _key_columns(key, "the table", rows.columns)
     wanted = _with_value(named, value, "the table", rows.columns)

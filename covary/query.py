@@ -117,7 +117,7 @@ class Index(StoredSketches):
             by_chance = self.answer(shuffled, unfiltered, left_out, on_progress).hits
         if explain:
             found = replace(found, hits=self._explained(found.hits, asked))
-        return _hits(queries[0], settings, found, by_chance, asked.ambiguous, started)
+        return _hits(queries[0], settings, found, by_chance, asked, started)
 
     def answer(
         self,
@@ -229,7 +229,7 @@ def _hits(
     settings: Settings,
     found: Answer,
     by_chance: tuple[Hit, ...] | None,
-    ambiguous: tuple[str, ...],
+    asked: Asked,
     started: float,
 ) -> Hits:
     """Tell a person what was found, what was asked, and what was left out."""
@@ -262,7 +262,8 @@ def _hits(
         rank=settings.rank,
         min_sample=settings.fewest_pairs,
         seed=how.seed,
-        ambiguous=ambiguous,
+        ambiguous=asked.ambiguous,
+        damage=asked.damage,
         elapsed_ms=(time.perf_counter() - started) * 1e3,
     )
 

@@ -111,6 +111,7 @@ def hits(*found, **more):
         "min_sample": 10,
         "seed": 0,
         "ambiguous": (),
+        "damage": (),
         "elapsed_ms": 281.4,
     }
     return Hits(**given | more)

@@ -7,9 +7,11 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
+from typer.testing import CliRunner
 
-from covary import plans
-from covary.errors import UnreadableTable
+from covary import cli, open_index, plans, sketch
+from covary.errors import DamagedTable, UnreadableTable
+from covary.facts import describe
 from covary.faults import Faults
 from covary.plans import PARTS, Settings, group_name, plan, table_name
 from covary.segmentfiles import open_segment
@@ -308,3 +310,41 @@ def test_characters_that_are_not_utf_8_as_the_rest_is_are_counted(tmp_path):
         frame, said = read(tmp_path / "t.csv", b"town,x\n" + rows + b"caf\xe9,2\n" + rows, chunk_bytes)
         assert frame["town"].n_unique() == 1
         assert said == ["1 character is not UTF-8 as the rest is, read as windows-1252 (western European)"]
+
+
+@pytest.fixture
+def own_table(tmp_path):
+    path = tmp_path / "mine.csv"
+    path.write_text(changed({150: before_x}))
+    return path
+
+
+def test_damage_of_a_queried_table_is_warned_of(own_table):
+    with pytest.warns(DamagedTable, match="mine is damaged: 1 of 300 rows opens a stray quote"):
+        sketch(own_table, "day", "n")
+
+
+def test_damage_of_queried_tables_stands_on_stderr_and_leaves_the_answer_alone(own_table):
+    sides = [f"--{side}-{part}" for side in ("left", "right") for part in ("key=day", "value=n")]
+    arguments = ["estimate", str(own_table), str(own_table), *sides, "--json"]
+    done = CliRunner().invoke(cli.app, arguments)
+    assert done.exit_code == 0
+    assert json.loads(done.stdout)["exact"] is True
+    lines = done.stderr.splitlines()
+    assert len(lines) == 2
+    assert lines[0].startswith("covary: mine is damaged: 1 of 300 rows opens a stray quote")
+
+
+def test_an_index_tells_damage_and_so_does_an_answer(tmp_path, own_table, build_alone):
+    (tmp_path / "lake").mkdir()
+    (tmp_path / "lake" / "theirs.csv").write_text(changed({100: before_day}))
+    (tmp_path / "lake" / "clean.csv").write_text(text_of(ROWS))
+    build_alone([tmp_path / "lake"], tmp_path / "index", size=512)
+    facts = describe(tmp_path / "index")
+    assert [table.name for table in facts.damaged] == ["theirs"]
+    assert {table.name: table.rows for table in facts.read} == {"clean": 300, "theirs": 300}
+    with pytest.warns(DamagedTable):
+        hits = open_index(tmp_path / "index").query(own_table, "day", "n")
+    assert hits.to_dict()["damage"] == hits.damage
+    assert "1 of 300 rows opens a stray quote" in hits.damage[0]
+    assert all(hit.sample_size == 300 for hit in hits if hit.value == "n")
