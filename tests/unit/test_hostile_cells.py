@@ -29,7 +29,7 @@ from covary.timeforms import UNIT_OF_FORM, any_form
 from covary.times import TimeReading, read_times, time_reading
 
 # Each square took seconds at the second size; what is linear takes milliseconds at the last.
-DOUBLED = (1_000, 2_000, 4_000, 8_000, 16_000)
+DOUBLED = (2_000, 4_000, 8_000, 16_000, 32_000)
 SECONDS = 0.25
 MEGABYTE = 1_000_000
 REPEATED = {
@@ -82,9 +82,8 @@ def test_a_pattern_takes_as_long_as_a_cell_is(pattern):
             assert_quick(lambda cell=cell: PATTERNS[pattern](cell), f"{length} characters: {cell[:12]!r}...")
 
 
-@pytest.mark.parametrize("length", [4_000, MEGABYTE])
-def test_columns_of_hostile_cells_are_text_in_no_time(length):
-    for kind, unit in REPEATED.items():
+def test_columns_of_hostile_cells_are_text_in_no_time():
+    for length, (kind, unit) in product((16_000, MEGABYTE), REPEATED.items()):
         body = (unit * length)[:length]
         for cell in (f"-{body}!", f"5{body}!"):
             rows = pl.DataFrame({"amount": [cell, "1,000", "2,500"], "country": [cell, "France", "Peru"]})
@@ -102,9 +101,9 @@ def test_numbers_are_read_past_a_hostile_cell(reading):
         assert all(len(text) <= LONGEST_EXAMPLE for text in read.examples)
 
 
-def test_as_many_hostile_shapes_as_are_weighed_are_weighed_at_once():
-    cells = pl.Series([f"-{' ' * 3_000}{'x' * number}" for number in range(1, 2_000)])
-    assert_quick(lambda: number_reading(cells), "2,000 shapes", 2.0)
+def test_many_hostile_shapes_are_weighed_at_once():
+    cells = pl.Series([f"-{' ' * 3_000}{'x' * number}" for number in range(1, 60)])
+    assert_quick(lambda: number_reading(cells), "shapes")
 
 
 def test_the_longest_cells_of_a_column_of_numbers_are_not_understood():
@@ -166,7 +165,9 @@ def test_key_text_takes_as_long_as_it_is():
         assert_quick(lambda cells=cells: canonical_text(cells), kind, 12 * SECONDS)
 
 
-@pytest.mark.parametrize("cell", ["9" * 30_000 + "x", "$" + "9," * 15_000 + "x", "1/1 12:30" + " " * 30_000])
+@pytest.mark.parametrize(
+    "cell", ["9" * 6_000 + "x", "$" + "9," * 3_000 + "x", "1/1 12:30" + " " * 6_000 + "x"]
+)
 def test_a_header_of_long_cells_is_found_at_once(cell):
     records = [Record([cell, cell], 10), *[Record([cell, "1"], 20)] * 3]
     assert_quick(lambda: find_header(records, 0), "header")
@@ -174,10 +175,10 @@ def test_a_header_of_long_cells_is_found_at_once(cell):
 
 
 def test_names_with_no_end_of_words_are_compared_at_once():
-    one, other = (" ".join(f"{first}{'abcdefghij'[n % 10]}{n}" for n in range(30_000)) for first in "xy")
-    words = " ".join(a + b + c + d for a, b, c, d in product("abcdefghijk", repeat=4))
-    assert_quick(lambda: namesakes.names_agree(one, other), "numbered")
-    assert_quick(lambda: namesakes.names_agree(words, words.replace("a", "z").replace("b", "y")), "words")
+    one, other = (
+        " ".join(map("".join, product(letters, repeat=4))) for letters in ("abcdefghi", "jklmnopqr")
+    )
+    assert_quick(lambda: namesakes.names_agree(one, other), "names")
 
 
 def test_the_nearest_of_very_many_names_are_found_in_time():
@@ -190,16 +191,17 @@ def test_the_nearest_of_very_many_names_are_found_in_time():
 @pytest.mark.parametrize(
     "told",
     [
-        "PYTHON_VERSION_MISMATCH" + "." * 10_000,
-        "PYTHON_VERSION_MISMATCH3" + "." * 4_000 + "x",
-        "PYTHON_VERSION_MISMATCH " * 20_000,
-        'Cannot run program "' + '": x' * 10_000,
-        'RPC that terminated with: details = "' * 3_000,
+        "PYTHON_VERSION_MISMATCH" + "." * 20_000,
+        "PYTHON_VERSION_MISMATCH " * 6_000,
+        'Cannot run program "' * 6_000,
+        'RPC that terminated with: details = "' * 400 + "x",
     ],
 )
 def test_what_spark_says_is_read_in_time(told):
     assert_quick(
-        lambda: (sparkerrors._what_workers_lack(told), sparkerrors._reason(Exception(told))), "told", 1.0
+        lambda: (sparkerrors._what_workers_lack(told), sparkerrors._reason(Exception(told))),
+        "told",
+        2 * SECONDS,
     )
 
 
