@@ -1,8 +1,11 @@
 """Tables that take forever, fill the memory or kill who reads them: each costs itself at most."""
 
+import json
 import os
 import signal
 import sqlite3
+import subprocess
+import sys
 import threading
 import time
 from contextlib import closing, contextmanager
@@ -18,6 +21,7 @@ from covary.apart import CAN_MEASURE
 
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) "
 VIEWS = {
+    "slow": f"{ENDLESS} SELECT 'key ' || i % 300 AS k, i AS v FROM n LIMIT 600000",
     "forever": f"{ENDLESS} SELECT 'key ' || i AS k, i AS v FROM n",
     "before_its_first_row": f"{ENDLESS} SELECT 'key' AS k, count(*) AS v FROM n",
     "one_huge_cell": "SELECT replace(hex(zeroblob(150000000)), '0', 'key') AS k, 1 AS v "
@@ -96,6 +100,8 @@ def test_a_view_without_an_end_is_named_and_the_rest_is_there(spark, tables, tmp
     covary.build_index(tables, tmp_path / "index", spark, table_timeout=1.5)
     assert time.monotonic() - started < 1.5, "a file that is as it was is not tried again"
     assert bytes_of(tmp_path / "index") == before
+    again = covary.build_index(tables, tmp_path / "index", spark, table_timeout=2.5)
+    assert set(problems_of(again).values()) == {sentence.replace("2 s", "2.5 s")}, "it is, within more time"
 
 
 @needs_proc
@@ -185,3 +191,64 @@ def test_a_killed_reader_costs_nothing_and_a_table_that_kills_it_twice_is_named(
     assert "twice" in problems_of(index)["shop/forever"]
     assert len(problems_of(index)) == 1
     assert names_read(index) == {"strong", "middle", "weak", "none", "shop/good"}
+
+
+@needs_proc
+def test_a_reader_that_is_killed_once_changes_nothing(spark, tables, tmp_path, bytes_of, build_alone):
+    database_of(tables / "shop.sqlite", "slow")
+    with killing("shop/slow", tables / "shop.sqlite", "worker", 1) as (watch, log):
+        index = covary.build_index(tables, tmp_path / "index", spark, size=64, on_progress=watch)
+    assert len(log) == 1
+    assert not problems_of(index)
+    build_alone([tables], tmp_path / "alone")
+    assert bytes_of(tmp_path / "index") == bytes_of(tmp_path / "alone")
+
+
+DEADLY_READERS = """
+import sys
+if any("covary.apart" in word for word in sys.orig_argv):
+    import ctypes, os, time
+    import covary.tables as tables
+
+    read = tables.READERS["csv"]
+    deaths = {
+        "segfault": lambda: ctypes.string_at(0),
+        "abort": os.abort,
+        "exit": lambda: os._exit(0),
+        "hang": lambda: ctypes.PyDLL(None).sleep(600),  # in native code, which nothing but a signal ends
+        "fill": lambda: [bytes(1 << 20) and b"1" * (1 << 20) for _ in range(4096)],
+    }
+
+    def deadly(source, *more):
+        yield from read(source, *more)
+        deaths.get(source.name, int)()
+
+    tables.READERS["csv"] = deadly
+"""
+
+
+@needs_proc
+def test_whatever_kills_who_reads_a_table_is_told_in_a_line_and_the_rest_is_there(tables, tmp_path):
+    good = (tables / "strong.csv").read_bytes()
+    for name in ("segfault", "abort", "exit", "hang", "fill"):
+        (tables / f"{name}.csv").write_bytes(good)
+    (tmp_path / "sitecustomize.py").write_text(DEADLY_READERS)
+    python_path = os.pathsep.join([str(tmp_path), str(Path(covary.__file__).parents[1])])
+    done = subprocess.run(
+        [sys.executable, "-m", "covary", "index", "tables", "--into", "index", "--json",
+         "--table-timeout", "2", "--memory", "600MB"],
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": python_path}, capture_output=True, text=True,
+        timeout=180, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    facts = json.loads(done.stdout)
+    assert {skipped["table"]: skipped["reason"] for skipped in facts["skipped"]} == {
+        "segfault": "the process that read it died twice (signal 11)",
+        "abort": "the process that read it died twice (signal 6)",
+        "exit": "the process that read it died twice",
+        "hang": "it took longer than 2 s; --table-timeout sets another limit",
+        "fill": "it needs more than 0.6 GB of memory; --memory sets another limit",
+    }
+    assert facts["tables"] == 4
+    assert "Traceback" not in done.stderr
+    assert "org.apache" not in done.stderr

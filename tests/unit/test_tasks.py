@@ -1,17 +1,20 @@
 from datetime import date, timedelta
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
+import pytest
 
 from covary import plans
+from covary.apart import DIED, TOO_LARGE, TOO_LONG, Ended, Watch
 from covary.keys import NORMALISERS
 from covary.opensegment import OpenSegment
-from covary.plans import PARTS, Settings, group_name, plan, table_name
+from covary.plans import PARTS, PROGRESS, Settings, group_name, plan, table_name
 from covary.segmentfiles import open_segment
 from covary.sketches import SketchConfig
 from covary.sources import find_tables
-from covary.tasks import merge_chunks, sketch_chunk, sketch_group
+from covary.tasks import WRITING, merge_chunks, sketch_chunk, sketch_group
 
 
 def test_a_key_of_numbers_keeps_the_text_it_was_written_in(tmp_path):
@@ -57,3 +60,79 @@ def test_a_table_in_chunks_gives_the_sketches_and_notes_of_the_whole(tmp_path, m
     cost = notes[0]["cost"]
     assert (cost["missing"], cost["not_understood"], cost["not_understood_examples"]) == (2, 1, ["13-21"])
     assert notes[0]["day"]["keys"] == ["day", "zip,day"]
+
+
+@pytest.fixture
+def two_tables(tmp_path):
+    """Two tables, and the settings of a build of them."""
+    folder = tmp_path / "tables"
+    folder.mkdir()
+    for name in ("a", "b"):
+        (folder / f"{name}.csv").write_text("code,v\nx,1\ny,2.5\nx,4\n")
+    (tmp_path / PARTS).mkdir()
+    (tmp_path / PROGRESS).mkdir()
+    return find_tables([folder])[0], Settings(SketchConfig(), ("code",), (), str(tmp_path))
+
+
+def problems(settings, name):
+    tables = open_segment(Path(settings.scratch, PARTS, name)).tables
+    return dict(tables.select("name", "problem").iter_rows())
+
+
+def test_what_was_read_before_a_process_died_is_not_read_again(two_tables, tmp_path):
+    tables, settings = two_tables
+    sketch_group(0, tables, settings)
+    watch = Watch(None, [Ended("b", DIED, 11)], tmp_path / "kept")
+    sketch_group(1, tables, settings, watch)
+    for table in tables:
+        Path(table.path).unlink()
+    sketch_group(2, tables, settings, watch)
+    first, *others = (open_segment(tmp_path / PARTS / group_name(number)) for number in range(3))
+    for segment in others:
+        assert segment.tables.equals(first.tables)
+        assert segment.sketches.equals(first.sketches)
+
+
+def test_a_table_at_which_processes_died_is_named_and_the_rest_is_read(two_tables, tmp_path):
+    tables, settings = two_tables
+    sketch_group(0, tables, settings, Watch(None, [Ended("a", DIED, 11)] * 2, tmp_path / "kept"))
+    assert problems(settings, group_name(0)) == {
+        "a": "the process that read it died twice (signal 11)", "b": None
+    }  # fmt: skip
+
+
+def test_tables_that_can_not_be_written_together_are_named(two_tables, tmp_path):
+    tables, settings = two_tables
+    sketch_group(0, tables, settings, Watch(None, [Ended(WRITING, DIED, 9)] * 2, tmp_path / "kept"))
+    assert all("killed twice" in problem for problem in problems(settings, group_name(0)).values())
+
+
+@pytest.mark.parametrize("deaths", [1, 2])
+def test_a_worker_that_died_is_known_by_the_log_that_it_left(two_tables, tmp_path, deaths):
+    tables, settings = two_tables
+    lines = "reading\ta\ndone\ta\nreading\tb\n" * deaths
+    (tmp_path / PROGRESS / "group-0").write_text(lines)
+    for _ in range(2):  # what is named once stays so
+        sketch_group(0, tables, settings)
+    said = "the process that read it died twice"
+    assert problems(settings, group_name(0)) == {"a": None, "b": said if deaths == 2 else None}
+
+
+def test_a_chunk_or_a_merge_at_which_processes_died_costs_its_table(two_tables, tmp_path, monkeypatch):
+    tables, settings = two_tables
+    monkeypatch.setattr(plans, "CHUNK_BYTES", 8)
+    large, _ = plan(tables, settings).large
+    too_long, too_large = Ended("a", TOO_LONG, 2), [Ended("a", TOO_LARGE, 6e8)] * 2
+    partials = [
+        sketch_chunk(0, large, chunk, settings, Watch(None, [too_long] if chunk.number == 1 else []))
+        for chunk in large.chunks
+    ]
+    merge_chunks(0, large, pa.Table.from_batches(partials), settings)
+    assert problems(settings, table_name(0)) == {
+        "a": "it took longer than 2 s; --table-timeout sets another limit"
+    }
+    partials = [sketch_chunk(1, large, chunk, settings) for chunk in large.chunks]
+    merge_chunks(1, large, pa.Table.from_batches(partials), settings, Watch(None, too_large))
+    assert problems(settings, table_name(1)) == {
+        "a": "it needs more than 0.6 GB of memory; --memory sets another limit"
+    }
