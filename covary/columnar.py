@@ -60,10 +60,14 @@ def parquet_batches(
     groups = list(range(part[0], file.num_row_groups if part[1] < 0 else part[1]))
     footers = [file.metadata.row_group(group) for group in groups]
     heaviest = max((group.total_byte_size / max(group.num_rows, 1) for group in footers), default=1)
-    plain_text = any(is_text(file.schema_arrow.field(name).type) for name in columns)
+    plain_text = bool(_texts_of(file.schema_arrow).intersection(columns))
     most = min(TEXT_ROWS if plain_text else BATCH_ROWS, CELLS_AT_ONCE // max(len(columns), 1))
     batch_rows = max(1, min(most, int(4 * size / max(heaviest, 1))))
     yield from file.iter_batches(batch_rows, groups, columns, use_threads=False)
+
+
+def _texts_of(schema: pa.Schema) -> set[str]:
+    return {field.name for field in schema if is_text(field.type)}
 
 
 def is_text(dtype: pa.DataType) -> bool:
@@ -93,8 +97,10 @@ def parquet_file(path: str, columns: Sequence[str] = (), **options: Any) -> Iter
 
 def _stored_once(file: Any, columns: Sequence[str]) -> list[str]:
     """The columns of text whose cells take less room than text can."""
-    named = {name: place for place, name in enumerate(file.schema.names)}
-    texts = [name for name in columns if name in named and is_text(file.schema_arrow.field(name).type)]
+    held = _texts_of(file.schema_arrow)
+    schema = file.schema
+    named = {schema.column(place).path: place for place in range(len(schema))}
+    texts = [name for name in columns if name in held and name in named]
     groups = [file.metadata.row_group(number) for number in range(file.num_row_groups)] if texts else []
     found = []
     for name in texts:
