@@ -36,11 +36,10 @@ from covary.ownfiles import (
     require_folder,
     set_mark,
 )
-from covary.segmentfiles import FILES, StoredSegment, stored_segment
+from covary.segmentfiles import FILES, SEGMENTS, StoredSegment, stored_segment
 from covary.store import (
     SCRATCH,
     SEGMENT_NAME,
-    SEGMENTS,
     Manifest,
     read_manifest,
     segment_folder,

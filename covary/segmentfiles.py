@@ -65,8 +65,8 @@ FRAMES = ("tables", "names")
 KINDS = {f"{name}.{column}": kinds for name, columns in ARRAYS.items() for column, kinds in columns.items()}
 CHECKSUMS = "checksums.arrow"
 FILES = frozenset([*(f"{name}.parquet" for name in FRAMES), *(f"{name}.arrow" for name in ARRAYS), CHECKSUMS])
+SEGMENTS = "segments"  # the folder of an index in which they lie
 ALTERED = "its checksum does not match the manifest's"
-CHECK_ALL = "covary check lists all that is"
 FRAME_SCHEMAS: dict[str, Mapping[str, Any]] = {"tables": TABLES, "names": {"name": pl.String()}}
 ReadFrame = Callable[[str, Sequence[str] | None], pl.DataFrame]
 
@@ -135,15 +135,14 @@ class SoundArrays(Mapping[str, npt.NDArray[Any]]):
 
     def altered(self, name: str) -> DamagedIndex:
         """Say that what was read is not what was written."""
-        return DamagedIndex(f"{self._file(name)} is damaged: {ALTERED}; {CHECK_ALL}")
+        return _damaged(self._file(name), ALTERED)
 
     def impossible(self, name: str) -> DamagedIndex:
         """Say that what was read can't have been written by covary, though its checksum matches."""
-        return DamagedIndex(f"{self._file(name)} is damaged: it leads outside of the segment; {CHECK_ALL}")
+        return _damaged(self._file(name), "it leads outside of the segment")
 
-    def _file(self, name: str) -> str:
-        file = f"{name.partition('.')[0]}.arrow"
-        return str(self._folder / file) if self._folder else file
+    def _file(self, name: str) -> Path:
+        return (self._folder or Path()) / f"{name.partition('.')[0]}.arrow"
 
 
 class Segment:
@@ -356,7 +355,8 @@ def open_description(folder: Path, stored: StoredSegment | None = None) -> Segme
 
 def _damaged(place: Path, problem: Exception | str) -> DamagedIndex:
     reason = str(problem).strip().split("\n")[0][:100]
-    return DamagedIndex(f"{place} is damaged: {reason}; {CHECK_ALL}")
+    index = next((folder.parent for folder in place.parents if folder.name == SEGMENTS), "INDEX")
+    return DamagedIndex(f"{place} is damaged: {reason}; covary check {index} lists all that is")
 
 
 def _mapped(file: Path) -> mmap.mmap:

@@ -40,11 +40,10 @@ from covary.ownfiles import (
     seal_of,
     sealed_content,
 )
-from covary.segmentfiles import FILES, StoredFile, StoredSegment
+from covary.segmentfiles import FILES, SEGMENTS, StoredFile, StoredSegment
 from covary.sketches import SketchConfig
 
 FORMAT = 6
-SEGMENTS = "segments"
 SEGMENT_NAME = re.compile(r"[0-9a-f]{32}")  # the checksum of what it holds
 SEGMENT_FILE = re.compile(r"[a-z_]+\.(arrow|parquet)")
 SCRATCH = ".building-"  # how the folders begin in which writers work

@@ -451,7 +451,8 @@ def test_a_damaged_index_names_the_file_and_is_repaired(copied, lake, name, dama
     before = run(*asking, "--json").stdout
     damage(next(copied.rglob(name)))
     assert_refused(run(*asking), name, f"covary check {copied}")
-    assert_refused(run("info", copied), name, f"covary check {copied}")
+    if damage is not corrupt or name == "tables.parquet":  # which info reads
+        assert_refused(run("info", copied), name, f"covary check {copied}")
     checked = run("check", copied)
     assert checked.exit_code == 2
     assert name in checked.stdout

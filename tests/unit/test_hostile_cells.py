@@ -19,6 +19,7 @@ from covary.errors import NoSuchColumn
 from covary.keyreading import key_reading
 from covary.keyrows import read_columns
 from covary.keys import canonical_text
+from covary.masking import Secrets
 from covary.numberforms import LONGEST_CELL
 from covary.numbers import NumberReading, number_reading, read_numbers
 from covary.places import place_kind, place_text
@@ -199,7 +200,7 @@ def test_the_nearest_of_very_many_names_are_found_in_time():
 )
 def test_what_spark_says_is_read_in_time(told):
     assert_quick(
-        lambda: (sparkerrors._what_workers_lack(told), sparkerrors._reason(Exception(told))),
+        lambda: (sparkerrors._what_workers_lack(told), sparkerrors._reason(Exception(told), Secrets.of())),
         "told",
         2 * SECONDS,
     )

@@ -155,10 +155,10 @@ def test_a_folder_below_a_source_that_can_not_be_listed_keeps_its_tables(index, 
 def test_a_table_that_failed_once_is_tried_again(index, tables, monkeypatch):
     read, failing = covary.tasks.read_chunk, [True]
 
-    def unreliable(chunk, *more):
+    def unreliable(chunk, *more, **options):
         if chunk.source.name == "t1" and failing:
             raise ConnectionResetError(104, "connection reset by peer")
-        return read(chunk, *more)
+        return read(chunk, *more, **options)
 
     monkeypatch.setattr("covary.tasks.read_chunk", unreliable)
     write(tables / "t1.csv", 77)
