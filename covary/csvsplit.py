@@ -124,7 +124,7 @@ def count_to_boundary(pieces: Iterable[bytes], at: int, dialect: Dialect) -> int
             passed, text = passed + start, text[start:]
         stop = scanner.advance(text, 0, max(at - passed, 0), final)[0]
         passed, text = passed + stop, text[stop:]
-        if passed >= at:
+        if passed >= at and not skipping:
             break
         if len(text) >= LONGEST_RECORD:
             passed, text, skipping = passed + len(text), b"", True
