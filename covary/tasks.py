@@ -102,7 +102,7 @@ def _sketch_whole(table: TableSource, settings: Settings) -> Finished:
     try:
         layout = layout_of(table)
         faults = Faults()
-        batches = read_chunk(Chunk(table, 0, *WHOLE), layout, faults=faults)
+        batches = read_chunk(Chunk(table, 0, *WHOLE), layout, None, faults)
         first = next(batches, pl.DataFrame(schema=dict.fromkeys(layout.columns, pl.String)))
         second = next(batches, None)
         roles, known = roles_of(
