@@ -1,5 +1,6 @@
 import pytest
 
+from covary.apart import DIED, Ended, EndedEarly
 from covary.errors import CovaryError
 from covary.sparkerrors import naming_spark
 
@@ -50,6 +51,14 @@ def test_a_python_that_workers_do_not_have_is_named():
     )
     line = told(SparkConnectGrpcException(f"Job aborted.\n{lost} or directory"))
     assert line == "Spark's workers have no Python at /opt/py: name theirs in PYSPARK_PYTHON"
+
+
+def test_processes_that_do_not_live_on_workers_are_told():
+    line = told(PythonException(f"{TRACEBACK}covary.apart.EndedEarly: {EndedEarly(Ended('', DIED, 9))}"))
+    assert line == (
+        "on Spark's workers, the Python processes that read tables end early of signal 9, again and again; "
+        "is there memory for them?"
+    )
 
 
 def test_a_server_that_is_gone_is_told_by_its_reason():

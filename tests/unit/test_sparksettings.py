@@ -2,7 +2,7 @@ import sys
 
 import pytest
 
-from covary.sparksettings import is_local_master, python_of_workers, session_settings
+from covary.sparksettings import is_local_master, python_of_workers, session_settings, with_retries
 
 
 @pytest.fixture(autouse=True)
@@ -27,6 +27,21 @@ def no_settings(monkeypatch, tmp_path):
 def test_workers_elsewhere_are_not_sent_to_their_own_localhost(master, local, host):
     assert is_local_master(master) == local
     assert session_settings(master).get("spark.driver.host") == host
+
+
+@pytest.mark.parametrize(
+    ("master", "started"),
+    [
+        ("local[*]", "local[*,4]"),
+        ("local[2]", "local[2,4]"),
+        ("local", "local[1,4]"),
+        ("local[2,1]", "local[2,1]"),
+        ("local-cluster[2,1,1024]", "local-cluster[2,1,1024]"),
+        ("spark://localhost:7077", "spark://localhost:7077"),
+    ],
+)
+def test_a_local_master_tries_again_unless_it_says_how_often(master, started):
+    assert with_retries(master) == started
 
 
 def test_workers_run_this_python_unless_told_otherwise():
