@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from torture.altered import segments_of
 from torture.goodtables import write_good
-from torture.law import snapshot, timeless, touched
+from torture.law import Entry, snapshot, timeless, touched
 from torture.trials import CHANGED, WRONG, Breach, Outcome, Suite
 from torture.workplace import Record, Workplace
 
@@ -164,12 +164,18 @@ def _run_others(place: Workplace, numbers: Iterator[int]) -> Iterator[Outcome]:
             made = _do(record, name, commands[name])
             after = snapshot(root)
             record.breaches += touched(before, after)
+            record.breaches += touched({}, _new(elsewhere, before), may_add=False)
             if not made and len(after) > len(before) and not _is_index(target):
                 new = sorted(path for path in after if path not in before)
                 record.breaches.append(Breach(CHANGED, f"{name} failed and left {new[:3]}"))
             if record.breaches:
                 break
         yield record.outcome()
+
+
+def _new(elsewhere: Path, before: Mapping[str, Entry]) -> dict[str, Entry]:
+    """What came to be outside of the index: links in it are not followed."""
+    return {path: entry for path, entry in snapshot(elsewhere).items() if path not in before}
 
 
 def _some(rng: Rng) -> list[str]:
@@ -212,6 +218,7 @@ def _run_own(place: Workplace, numbers: Iterator[int]) -> Iterator[Outcome]:
         for name in rng.permutation(CHANGING).tolist()[:3]:
             _do(record, name, commands[name])
             record.breaches += touched(theirs, snapshot(root))
+            record.breaches += touched({}, _new(elsewhere, theirs), may_add=False)
         question = record.run(place.desk, *commands["query"], "--json")
         if question.code == 0 and timeless(question) == "null":
             record.breaches.append(Breach(WRONG, "no answer"))

@@ -194,7 +194,7 @@ def _index(place: Workplace, trials: Sequence[int], write: Writer) -> tuple[Reco
     data, index = home / "data", place.folder / "index"
     shutil.rmtree(index, ignore_errors=True)
     asked = write_good(data)
-    truth = truth_of(place, asked)
+    truth = truth_of(place)
     fuzzed = [write(place, trial, data) for trial in trials]
     before = snapshot(home)
     deadline = 30.0 + 0.7 * len(trials)
@@ -217,12 +217,12 @@ def _index(place: Workplace, trials: Sequence[int], write: Writer) -> tuple[Reco
     return record, fuzzed
 
 
-def truth_of(place: Workplace, asked: Path) -> dict[str, Any]:
+def truth_of(place: Workplace) -> dict[str, Any]:
     """Answer from an index of the good tables alone."""
     known: dict[str, Any] | None = place.desks.kept.get("truth")
     if known is None:
         alone = place.empty("alone")
-        write_good(alone / "data")
+        asked = write_good(alone / "data")
         index = alone / "index"
         built = place.spark_desk("index", str(alone / "data"), "--into", str(index))
         question = (str(asked), "--key", "place", "--value", "x", "--index", str(index), "--top", "100000")

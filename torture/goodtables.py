@@ -5,6 +5,7 @@ import gzip
 import json
 import shutil
 import sqlite3
+import tempfile
 import zipfile
 from collections.abc import Callable
 from functools import cache
@@ -135,20 +136,13 @@ def packed(rng: Rng) -> tuple[str, bytes]:
 
 @cache
 def _databases(kind: str) -> tuple[bytes, ...]:
-    folder = Path(_scratch())
     made = []
-    for number in range(3):
-        file = folder / f"{number}.{kind}"
-        _MAKERS[kind](file, np.random.default_rng(number))
-        made.append(file.read_bytes())
-        file.unlink()
+    with tempfile.TemporaryDirectory(prefix="covary-torture-") as folder:
+        for number in range(3):
+            file = Path(folder, f"{number}.{kind}")
+            _MAKERS[kind](file, np.random.default_rng(number))
+            made.append(file.read_bytes())
     return tuple(made)
-
-
-def _scratch() -> str:
-    import tempfile
-
-    return tempfile.mkdtemp(prefix="covary-torture-")
 
 
 def _make_sqlite(file: Path, rng: Rng) -> None:

@@ -25,6 +25,7 @@ REFUSED = "refused"  # by check; a question may still be answered rightly by wha
 SAME = "refused or the same"
 HARMLESS = "any answer"  # other data is no lie that could be told
 MEMORY = 1500 << 20
+DEADLINE = 20.0
 RETIRED_AFTER = 400  # commands
 # Every array whose numbers are places or counts of places: out of range they lead outside of memory.
 PLACES = (
@@ -431,17 +432,17 @@ def _asked(record: Record, whole: Whole, index: Path, lie: Lie) -> list[Breach]:
     rightly = _answers_of_one_segment(record.place, whole) if "manifest" not in lie.name else truth
     for question in questions:
         words = [str(index) if word == "INDEX" else word for word in question]
-        ran = record.run(desk, *words)
+        ran = record.run(desk, *words, deadline=DEADLINE)
         same = timeless(ran).replace(str(index), "INDEX") in (rightly[question], truth[question])
         if lie.wanted != HARMLESS and ran.code == 0 and not same:
             breaches.append(Breach(WRONG, f"{lie.name}: believed; {question[0]} answers something else"))
-    checked = record.run(desk, "check", str(index))
+    checked = record.run(desk, "check", str(index), deadline=DEADLINE)
     if lie.wanted == REFUSED and checked.code == 0:
         breaches.append(Breach(WRONG, f"{lie.name}: check finds nothing wrong"))
     for command in commands:
-        record.run(desk, *command)
-    record.run(desk, "remove", str(index), "t3")
-    record.run(desk, "compact", str(index))
+        record.run(desk, *command, deadline=DEADLINE)
+    record.run(desk, "remove", str(index), "t3", deadline=DEADLINE)
+    record.run(desk, "compact", str(index), deadline=DEADLINE)
     record.run(desk, *(str(index) if word == "INDEX" else word for word in questions[0]))
     return breaches
 
