@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from covary.apart import UNWATCHED, Watch
+from covary.partials import sql_of
 from covary.plans import PARTS, Settings
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ DONE = pa.schema(
         pa.field("content", pa.binary()),
     ]
 )
-DONE_SQL = "task string, error int, message string, file string, start long, size long, content binary"
+DONE_SQL = sql_of(DONE)
 
 
 def finish_task(

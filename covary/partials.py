@@ -30,6 +30,23 @@ PARTIAL = pa.schema(
 )
 
 
+SQL_TYPES = {
+    pa.int32(): "int",
+    pa.int64(): "long",
+    pa.bool_(): "boolean",
+    pa.string(): "string",
+    pa.binary(): "binary",
+}
+
+
+def sql_of(schema: pa.Schema) -> str:
+    """Write a schema as Spark wants it told: it takes columns by their place."""
+    return ", ".join(f"{field.name} {SQL_TYPES[field.type]}" for field in schema)
+
+
+PARTIAL_SQL = sql_of(PARTIAL)
+
+
 def partial_row(table: int, partial: Partial, rows: int) -> dict[str, Any]:
     """Write a partial sketch as a row."""
     arrays = {"hash": partial.hashes, **partial.states}

@@ -18,6 +18,7 @@ from covary.apart import Apart, Watch
 from covary.delivery import DONE_SQL, bring_home, finish_task, require_done
 from covary.errors import UnreadableTable
 from covary.notes import notes_of, record_of
+from covary.partials import PARTIAL_SQL
 from covary.plans import Cut, LargeTable, Plan, Settings, decided_table, group_name, plan, table_name
 from covary.records import TableRecord
 from covary.shipping import Parcels, as_numbered_task, as_table_task, as_task, ship_covary
@@ -33,10 +34,6 @@ if TYPE_CHECKING:
 
 FEW_TASKS = 8
 SECONDS_TO_WAIT = 10.0
-PARTIAL_SQL = (
-    "table int, key string, value string, granularity string, complete boolean, counts string, "
-    "states binary, room int, rows long, tallies string, problem string, lasting boolean"
-)
 
 
 def plan_apart(tables: Sequence[TableSource], settings: Settings) -> Plan:
