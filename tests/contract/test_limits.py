@@ -210,7 +210,7 @@ if any("covary.apart" in word for word in sys.orig_argv):
     import ctypes, os, time
     import covary.tables as tables
 
-    read = tables.READERS["csv"]
+    read = tables.TEXT_READERS["csv"]
     deaths = {
         "segfault": lambda: ctypes.string_at(0),
         "abort": os.abort,
@@ -223,7 +223,7 @@ if any("covary.apart" in word for word in sys.orig_argv):
         yield from read(source, *more)
         deaths.get(source.name, int)()
 
-    tables.READERS["csv"] = deadly
+    tables.TEXT_READERS["csv"] = deadly
 """
 
 

@@ -190,13 +190,12 @@ def test_a_build_that_died_before_its_manifest_does_not_block_the_next(spark, la
     index = tmp_path / "index"
     covary.build_index(lake.folder / "strong.csv", index, spark, size=SIZE)
     # As after a power cut between the two steps of commit: a segment is in place, its manifest is not.
-    for name in ("000001", "000002"):
-        (index / "segments" / name).mkdir()
-        (index / "segments" / name / "keys.arrow").write_bytes(b"half a file")
-    (index / ".building-0123456789ab").mkdir()
+    covary.build_index(lake.folder / "weak.arrow", tmp_path / "other", spark, size=SIZE)
+    (segment,) = (tmp_path / "other" / "segments").iterdir()
+    dead = segment.rename(index / "segments" / segment.name)
     assert covary.open_index(index).tables["name"].to_list() == ["strong"]
     assert covary.build_index(lake.folder, index, spark, size=SIZE).tables.height == 4
-    assert not {"000001", "000002"} & {folder.name for folder in (index / "segments").iterdir()}
+    assert not dead.exists()
 
 
 @pytest.mark.parametrize("in_chunks", [False, True], ids=["whole", "in chunks"])
@@ -218,6 +217,7 @@ def test_a_full_disk_leaves_the_previous_index_as_it_was(
         )
     assert bytes_of(index) == before
     assert sorted(path.name for path in index.iterdir()) == [
+        "covary-index",
         "history.jsonl",
         "lock",
         "manifest.json",
