@@ -11,6 +11,7 @@ from covary.errors import CovaryError
 from covary.masking import Secrets, shown_url, without_secrets
 
 SECONDS_TO_CONNECT = 5.0
+OUR_ERROR = re.compile(r"^covary\.errors\.\w++: (.++)$", re.MULTILINE)  # as a worker's traceback ends
 LONGEST_REASON, LONGEST_READ = 300, 20_000
 PORTS = {"spark": 7077, "sc": 15002}
 LOCAL = r"local(\[(\d+|\*)(,\d+)?\])?"
@@ -104,6 +105,8 @@ def _naming_spark(url: str, secrets: Secrets) -> Iterator[None]:
         if lacking:
             raise CovaryError(secrets.hide(lacking)) from problem
         if type(problem).__name__ == "PythonException":
+            if ours := OUR_ERROR.search(str(problem)[-LONGEST_READ:]):
+                raise CovaryError(secrets.hide(ours[1])) from problem
             raise
         raise CovaryError(f"Spark at {_shown(url)} failed: {_reason(problem, secrets)}") from problem
 

@@ -31,7 +31,8 @@ def shell(tmp_path_factory):
     pl.DataFrame(sales).write_csv(folder / "sales.csv")
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     python_path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    environment = {**os.environ, "PATH": path, "PYTHONPATH": python_path}
+    # Wide, so that how long something took doesn't decide where lines end.
+    environment = {**os.environ, "PATH": path, "PYTHONPATH": python_path, "COLUMNS": "160"}
 
     def run(*command):
         done = subprocess.run(
