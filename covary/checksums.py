@@ -92,8 +92,10 @@ def _read_only(array: npt.NDArray[Any], sums: Words, seen: Bytes) -> CheckedArra
 
 def is_sound_at(checked: CheckedArray, pieces: npt.NDArray[np.integer[Any]]) -> bool:
     """Whether some pieces of an array are as they were written."""
-    unseen = pieces[checked.seen[pieces] == 0]
-    for piece in np.unique(unseen).tolist() if unseen.size else ():
+    seen = checked.seen[pieces]
+    if np.count_nonzero(seen) == seen.size:
+        return True
+    for piece in np.unique(pieces[seen == 0]).tolist():
         part = checked.content[piece * PIECE_BYTES : (piece + 1) * PIECE_BYTES]
         if checksums_of(part)[0] != checked.sums[piece]:
             return False

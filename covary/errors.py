@@ -129,7 +129,9 @@ class NoSuchColumn(TableError):
     """A column that the table does not have."""
 
     def __init__(self, name: str, table: str, columns: Iterable[str]) -> None:
-        name, names = _short(str(name)), [_short(column) for column in columns]
+        # Hidden before it is cut: half a password is not known for one.
+        name = _short(without_secrets(shown_url(str(name))))
+        names = [_short(column) for column in columns]
         near = near_names(name, names)
         shown = ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
         hint = f"did you mean {' or '.join(near)}?" if near else f"there are: {shown}"

@@ -115,13 +115,16 @@ class SoundArrays(Mapping[str, npt.NDArray[Any]]):
         return len(self.checked)
 
     def at(self, name: str, places: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
-        """Return some items of a long array, of which only these are looked at."""
+        """Return some items of a long array, of which only these are looked at; no place is negative."""
         checked = self.checked[name]
-        if places.size and not 0 <= places.min() <= places.max() < checked.array.size:
-            raise self.impossible(name)
-        if not is_sound_at(checked, places * checked.array.itemsize // PIECE_BYTES):
+        try:
+            sound = is_sound_at(checked, places * checked.array.itemsize // PIECE_BYTES)
+            items: npt.NDArray[Any] = checked.array[places]
+        except IndexError:
+            raise self.impossible(name) from None
+        if not sound:
             raise self.altered(name)
-        return checked.array[places]
+        return items
 
     def between(self, name: str, start: int, end: int) -> npt.NDArray[Any]:
         """Return neighbouring items of a long array, of which only these are looked at."""

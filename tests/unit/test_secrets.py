@@ -18,7 +18,7 @@ import pytest
 from typer.testing import CliRunner
 
 from covary import build_index, cli
-from covary.errors import CovaryError, UnreadableTable
+from covary.errors import CovaryError, NoSuchColumn, UnreadableTable
 from covary.frames import sketch
 from covary.maintenance import remove_tables
 from covary.query import open_index
@@ -325,6 +325,14 @@ def test_a_mistake_in_a_command_does_not_show_what_was_typed(monkeypatch):
     assert ran.exit_code == 2
     assert "unexpected extra argument" in ran.output
     assert secrets_in(ran.output) == []
+
+
+@pytest.mark.parametrize("length", range(20))
+def test_a_name_is_cut_only_after_its_secrets_are_hidden(length):
+    typed = f"postgresql://me:{'x' * length}first second/third@127.0.0.1:1/database-{'y' * 40}"
+    said = str(NoSuchColumn(typed, "a.csv", ["place"]))
+    assert "there is no column 'postgresql://…@127.0.0.1:1/database-" in said
+    assert not re.search("first|second|third", said)
 
 
 def test_a_bug_does_not_show_what_was_typed(monkeypatch):
