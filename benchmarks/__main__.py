@@ -35,14 +35,20 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="put the table into docs/benchmarks.md")
     parser.add_argument("--peers", action="store_true", help="against DuckDB, Polars, tantivy, LSH Ensemble")
     parser.add_argument("--scale", action="store_true", help="indexes of up to 1,000,000 column pairs")
+    parser.add_argument("--since", metavar="REVISION", help="queries and builds, beside an earlier commit's")
     parser.add_argument(
-        "--scratch", type=Path, default=Path("results", "bench"), help="where --peers and --scale work"
+        "--scratch", type=Path, default=Path("results", "bench"), help="where the last three work"
     )
     chosen = parser.parse_args()
     if chosen.peers:
         from benchmarks.against import compare
 
         compare(chosen.scratch, PAGE if chosen.write else None)
+        return
+    if chosen.since:
+        from benchmarks import since
+
+        since.compare(chosen.since, chosen.scratch)
         return
     if chosen.scale:
         from benchmarks.atscale import measure

@@ -23,7 +23,8 @@ from covary.scratch import sweep
 
 HERE = Path(__file__).parent
 ROOT = Path(covary.__file__).parents[1]
-DEATHS = 104  # random moments, over all actions
+# At random moments, over all actions. To look longer: COVARY_DEATHS=104 ./run test tests/contract
+DEATHS = int(os.environ.get("COVARY_DEATHS", "24"))
 QUERY = pl.DataFrame({"place": [f"place {n}" for n in range(300)], "q": np.arange(300.0)})
 
 
