@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
 
-from covary.apart import Apart, Watch
+from covary.apart import Watch, apart
 from covary.delivery import DONE_SQL, bring_home, finish_task, require_done
 from covary.errors import UnreadableTable
 from covary.notes import notes_of, record_of
@@ -39,13 +39,13 @@ SECONDS_TO_WAIT = 10.0
 def plan_apart(tables: Sequence[TableSource], settings: Settings) -> Plan:
     """Cut a collection into tasks; large tables are looked into by a process of its own."""
     work = pickle.dumps((cut_large, (settings,)))
-    with Apart() as process:
 
-        def cut(table: TableSource, chunk_bytes: int, _: Settings) -> Cut:
-            (found,) = process.do(work, (table, chunk_bytes))
-            return cast("Cut", found)
+    def cut(table: TableSource, chunk_bytes: int, _: Settings) -> Cut:
+        # The process stays for the next build: starting one takes as long as reading some million rows.
+        (found,) = apart().do(work, (table, chunk_bytes))
+        return cast("Cut", found)
 
-        return plan(tables, settings, cut)
+    return plan(tables, settings, cut)
 
 
 def run_on_spark(plan: Plan, settings: Settings, spark: "SparkSession") -> None:

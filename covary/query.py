@@ -2,13 +2,14 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from covary.aggregate import Floats
-from covary.estimates import HowToMeasure, estimate_sample
+from covary.estimates import Estimate, HowToMeasure, estimate_sample
 from covary.explanations import explanation_of
 from covary.frames import Asked, sketch_table
 from covary.hits import Hit, Hits, QueryNote
@@ -27,7 +28,7 @@ from covary.ranked import Numbers, Ranked, look_closer, rank_all
 from covary.ranking import BASELINES, DEFAULT_RANKER, ranker_named
 from covary.settings import DEFAULT_CORRECTION, DEFAULT_MIN_SAMPLE, DEFAULT_SHORTLIST, DEFAULT_TOP, Settings
 from covary.significance import CORRECTIONS
-from covary.sketches import Sketch, SketchConfig
+from covary.sketches import ColumnPair, Sketch, SketchConfig
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -206,8 +207,8 @@ class Index(StoredSketches):
         found = self.sketch_at(number)
         counts, keys, own_keys = found.counts, distinct_keys(found).value, distinct_keys(query).value
         return Hit(
-            **asdict(estimate_sample(join(query, found), how)),
-            **asdict(found.pair),
+            **_fields_of(estimate_sample(join(query, found), how)),
+            **_fields_of(found.pair),
             aggregate=found.aggregate,
             score=float(score),
             q_value=float(q_values[0]),
@@ -222,6 +223,11 @@ class Index(StoredSketches):
             query_rows_per_key=query.counts.kept_rows / max(own_keys, 1.0),
             hosts=hosts,
         )
+
+
+def _fields_of(said: Estimate | ColumnPair) -> dict[str, Any]:
+    # Of plain values only; dataclasses.asdict would copy each, a tenth of what telling a hit takes.
+    return {name: getattr(said, name) for name in said.__slots__}
 
 
 def _hits(
