@@ -17,6 +17,7 @@ from covary.tablesource import TableSource
 from covary.textfile import opened, text_blocks
 
 CELLS_AT_ONCE = 1 << 25  # of a block of text, once parsed: 16 bytes each at least
+MOST_CELLS_PER_BYTE = 16  # a row as wide as the header has fewer cells than bytes
 LONGEST_FIRST_LINE = 4 << 20  # bytes
 LONGEST_CELL = 1 << 30
 MOST_COLUMNS = 250_000
@@ -103,6 +104,10 @@ def csv_frames(
     width = len(dialect.columns)
     for block in text_blocks(source, part, dialect, size, faults):
         rows = bare = 0
+        lines = block.text.count(dialect.line_end.encode())
+        if lines * width > max(CELLS_AT_ONCE, MOST_CELLS_PER_BYTE * len(block.text)):
+            lengths = f"its header names {width:,} columns, but most of its {lines:,} lines have few cells"
+            raise UnreadableTable(source.place, f"{lengths}: it is not one table")
         for text in of_few_records(block.text, dialect, max(1, CELLS_AT_ONCE // width)):
             frame, beyond = _parsed(text, dialect, columns)
             rows, bare = rows + frame.height, bare + beyond.null_count()

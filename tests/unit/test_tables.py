@@ -160,6 +160,13 @@ def test_ragged_and_blank_lines_are_tolerated(tmp_path):
     ]
 
 
+def test_short_lines_below_a_very_wide_header_are_refused_not_filled_up(tmp_path):
+    header = ",".join(f"c{number}" for number in range(20_000))
+    source = write(tmp_path / "t.csv", header.encode() + b"\n" + b"1\n" * 100_000)
+    with pytest.raises(UnreadableTable, match="20,000 columns, but most of its 100,000 lines have few cells"):
+        read_whole(source)
+
+
 def test_an_empty_cell_is_null_quoted_or_not(tmp_path):
     source = write(tmp_path / "t.csv", b'a,b\n"",1\n,2\n"x",3\n')
     assert read_whole(source)["a"].to_list() == [None, None, "x"]
