@@ -173,9 +173,15 @@ def _measured(body: list[list[str]], width: int) -> tuple[int, ...]:
     whole = [cells for cells in body if len(cells) == width][:MEASURED_RECORDS]
     places = []
     for place in range(width):
-        kinds = [_measures(cells[place]) for cells in whole]
-        if kinds.count(True) >= 3 and not kinds.count(False):
-            places.append(place)
+        measures = 0
+        for cells in whole:
+            kind = _measures(cells[place])
+            if kind is False:
+                break
+            measures += kind is True
+        else:
+            if measures >= 3:
+                places.append(place)
     return tuple(places)
 
 

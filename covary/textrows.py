@@ -61,14 +61,13 @@ def _lines_at(file: IO[bytes], place: int) -> bytes:
 def _sample(file: IO[bytes]) -> bytes:
     """The first bytes of a file: of a very wide table enough to hold its header and a row."""
     pieces = [_read_up_to(file, SAMPLE_BYTES)]
-    size, line_ends = len(pieces[0]), _line_ends(pieces[0])
-    while line_ends < 2 and SAMPLE_BYTES <= size < LONGEST_FIRST_LINE:
+    size = len(pieces[0])
+    while SAMPLE_BYTES <= size < LONGEST_FIRST_LINE and sum(map(_line_ends, pieces)) < 2:
         piece = _read_up_to(file, min(size, LONGEST_FIRST_LINE - size))
         if not piece:
             break
         pieces.append(piece)
         size += len(piece)
-        line_ends += _line_ends(piece)
     return b"".join(pieces)
 
 
@@ -104,11 +103,11 @@ def csv_frames(
     width = len(dialect.columns)
     for block in text_blocks(source, part, dialect, size, faults):
         rows = bare = 0
-        lines = block.text.count(dialect.line_end.encode())
-        if lines * width > max(CELLS_AT_ONCE, MOST_CELLS_PER_BYTE * len(block.text)):
+        if (lines := _too_many_lines(block.text, dialect)) > MOST_CELLS_PER_BYTE * len(block.text) // width:
             lengths = f"its header names {width:,} columns, but most of its {lines:,} lines have few cells"
             raise UnreadableTable(source.place, f"{lengths}: it is not one table")
-        for text in of_few_records(block.text, dialect, max(1, CELLS_AT_ONCE // width)):
+        most = max(1, CELLS_AT_ONCE // width)
+        for text in of_few_records(block.text, dialect, most) if lines else [block.text]:
             frame, beyond = _parsed(text, dialect, columns)
             rows, bare = rows + frame.height, bare + beyond.null_count()
             yield frame
@@ -118,6 +117,14 @@ def csv_frames(
             faults.rows += rows
         else:
             count_cells(block, dialect, faults)
+
+
+def _too_many_lines(text: bytes, dialect: Dialect) -> int:
+    """How many lines a text has, if they may be too many to be parsed at once; else 0."""
+    width = len(dialect.columns)
+    # There are fewer lines than bytes, which need no counting.
+    lines = text.count(dialect.line_end.encode()) if len(text) * width > CELLS_AT_ONCE else 0
+    return lines if lines * width > CELLS_AT_ONCE else 0
 
 
 def _parsed(text: bytes, dialect: Dialect, columns: list[str]) -> tuple[pl.DataFrame, pl.Series]:

@@ -161,9 +161,10 @@ def test_ragged_and_blank_lines_are_tolerated(tmp_path):
 
 
 def test_short_lines_below_a_very_wide_header_are_refused_not_filled_up(tmp_path):
-    header = ",".join(f"c{number}" for number in range(20_000))
-    source = write(tmp_path / "t.csv", header.encode() + b"\n" + b"1\n" * 100_000)
-    with pytest.raises(UnreadableTable, match="20,000 columns, but most of its 100,000 lines have few cells"):
+    header = ",".join(f"c{number}" for number in range(20_000)).encode()
+    rows = (b",".join([b"1"] * 20_000) + b"\n") * 5
+    source = write(tmp_path / "t.csv", header + b"\n" + rows + b"1\n" * 100_000)
+    with pytest.raises(UnreadableTable, match="20,000 columns, but most of its 100,005 lines have few cells"):
         read_whole(source)
 
 
