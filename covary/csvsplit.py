@@ -405,7 +405,7 @@ def _rewritten(text: bytes, edits: Sequence[Edit], dialect: Dialect) -> bytes:
     """Text with some records' cells in proper quotes, and without the quotes that are stray."""
     delimiter, quote = dialect.delimiter, str(dialect.quote)
     cell = re.compile(
-        f"{quote}((?:[^{quote}]++|{quote}{quote})*+){quote}?([^{re.escape(delimiter)}]*+)"
+        f"{quote}((?:[^{quote}]++|{quote}{quote})*){quote}?([^{re.escape(delimiter)}]*+)"
         f"|([^{re.escape(delimiter)}]*+)"
     )
     pieces, at = [], 0

@@ -38,7 +38,8 @@ CREDENTIALS = re.compile(
 
 _SCHEME = r"[A-Za-z][\w+.-]{0,40}://"
 _LINK = re.compile(rf"(::)(?={_SCHEME}|[A-Za-z]\w*+(?:::|$))")
-_PREFIX = re.compile(rf"(?:[A-Za-z][\w+.-]*+:(?!//))*+(?={_SCHEME})")
+# No group is repeated possessively: Python before 3.11.5 then matches wrongly, and here secrets would show.
+_PREFIX = re.compile(rf"(?:[A-Za-z][\w+.-]*+:(?!//))*(?={_SCHEME})")
 _NESTED = re.compile(_SCHEME)
 _NAME = re.compile(r"[\w.\-\[\]$%]{1,64}")
 _HOST = re.compile(r"(?:\[[\w:.%]*\]|[\w.\-*~$%+…]*)(?::\d*)?|arn:[\w:-]+")

@@ -27,7 +27,7 @@ WORKERS_LACK = (
         "or name one that has it in PYSPARK_PYTHON",
     ),
     (
-        re.compile(r"PYTHON_VERSION_MISMATCH\D*+(\d++(?:\.\d++)*+)\D*+(\d++(?:\.\d++)*+)"),
+        re.compile(r"PYTHON_VERSION_MISMATCH\D*+(\d++(?:\.\d++)*)\D*+(\d++(?:\.\d++)*)"),
         "Spark's workers run Python {} and this is Python {}, which must be the same: "
         "name one of this version in PYSPARK_PYTHON, or run covary with theirs",
     ),

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from itertools import product
+from pathlib import Path
 from time import process_time
 
 import polars as pl
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import covary
 from covary import columns, csvheader, icebergtables, identifiers, namesakes, numberforms, places, sparkerrors
 from covary import numbers as reading_of_numbers
 from covary.columnfacts import facts_of_text
@@ -248,3 +250,15 @@ def _decide_and_read(rows: pl.DataFrame) -> None:
     place_kind(column.unique(), column.name)
     find_header([Record(column.to_list(), 1)] * 5, 0)
     sniff("\n".join(column.to_list()).encode())
+
+
+def test_no_group_is_repeated_possessively():
+    """Python before 3.11.5 then finds no match where there is one, so that secrets were shown."""
+    package = Path(covary.__file__).parent
+    found = [
+        f"{path.name}: {line}"
+        for path in package.rglob("*.py")
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if re.search(r"\)(?:[*+?]|\{[\d,]+\})\+", line)
+    ]
+    assert not found

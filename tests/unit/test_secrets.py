@@ -1,10 +1,10 @@
 import base64
 import io
 import json
-import os
 import re
 import sqlite3
 import stat
+import subprocess
 import sys
 import zipfile
 from dataclasses import dataclass, field
@@ -391,16 +391,9 @@ def test_a_key_that_can_not_be_kept_is_told_with_what_to_do(tmp_path, monkeypatc
 
 
 def test_two_that_make_the_key_at_once_have_the_same(other_state):
-    children = []
-    for _ in range(4):
-        read, write = os.pipe()
-        if not (child := os.fork()):
-            os.write(write, mark_of("https://h/a.csv?page=1").encode())
-            os._exit(0)
-        children.append((child, read))
-    marks = set()
-    for child, read in children:
-        os.waitpid(child, 0)
-        marks.add(os.read(read, 100))
+    marking = "from covary.urlmarks import mark_of; print(mark_of('https://h/a.csv?page=1'))"
+    command = [sys.executable, "-c", marking]
+    children = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(4)]
+    marks = {child.communicate(timeout=60)[0] for child in children}
     assert len(marks) == 1
     assert len(list(other_state.iterdir())) == 1
