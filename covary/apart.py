@@ -273,6 +273,7 @@ def serve(parent: int, requests: int, answers: int) -> None:
         os.set_inheritable(end, False)
     _end_with(parent)
     _leave_no_trace()
+    _print_nothing()
     function, first = None, ()
     while len(size := _read(requests, SIZE_BYTES)) == SIZE_BYTES:
         request = _read(requests, int.from_bytes(size))
@@ -316,6 +317,14 @@ def _leave_no_trace() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text(KILLED_BEFORE_OTHERS)
+
+
+def _print_nothing() -> None:
+    """Keep off the screen what libraries print of a damaged file: their errors travel to who asks."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (1, 2):
+        os.dup2(nowhere, stream)
+    os.close(nowhere)
 
 
 def _packed_error(problem: BaseException) -> bytes:

@@ -58,7 +58,7 @@ def main() -> int:
         print(line)
     if asked.write:
         PAGE.parent.mkdir(exist_ok=True)
-        command = shlex.join(["./run", "torture", *sys.argv[1:]])
+        command = shlex.join(["./run", "torture", *_without_scratch(sys.argv[1:])])
         PAGE.write_text(page_of(results, command, asked.seed, minutes), encoding="utf-8")
     return int(any(outcome.breaches for outcomes in results.values() for outcome in outcomes))
 
@@ -87,6 +87,13 @@ def run_all(
                 print(f"  {len(outcomes):,} trials", flush=True)
         print("  " + ", ".join(line_of(suite, outcomes)[1:]), flush=True)
     return results
+
+
+def _without_scratch(arguments: Sequence[str]) -> list[str]:
+    """Leave out where it was run, which is nobody else's matter."""
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("--scratch")
+    return parser.parse_known_args(arguments)[1]
 
 
 if __name__ == "__main__":

@@ -61,6 +61,13 @@ def test_an_error_arrives_with_where_it_was_raised_and_ends_nothing(process):
     assert done(process, "tell")[-1] == number
 
 
+def test_what_a_library_prints_stays_off_the_screen(capfd, monkeypatch):
+    monkeypatch.syspath_prepend(HERE)
+    with Apart() as process:  # begun with the screen that is looked at
+        assert done(process, "panic", 1) == [1]
+    assert capfd.readouterr() == ("", "")
+
+
 @pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGKILL, signal.SIGABRT])
 def test_work_that_kills_its_process_is_done_again_and_told_how_it_ended(process, number):
     (ended, others, kept), _ = done(process, "die_of", (2, number))
