@@ -40,7 +40,7 @@ from covary.plans import PARTS, PROGRESS, Settings
 from covary.postgresql import one_state
 from covary.query import Index
 from covary.segment import build_segment
-from covary.segmentfiles import Segment, open_segment, write_files
+from covary.segmentfiles import Segment, open_segment, write_part
 from covary.sources import find_tables, source_name, with_checksums
 from covary.sparksession import session
 from covary.sparksources import FORMAT
@@ -249,7 +249,7 @@ def _read(
                     names, left_out = [*names, *more[0]], [*left_out, *more[1]]
                 compiling.join()
     if left_out:
-        write_files(build_segment([(record, []) for record in left_out]), scratch / PARTS / LEFT_OUT)
+        write_part(build_segment([(record, []) for record in left_out]), scratch / PARTS / LEFT_OUT)
         names = [*names, LEFT_OUT]
     parts = [scratch / PARTS / name for name in names]
     missing = sum(not part.exists() for part in parts)

@@ -227,7 +227,9 @@ class StoredSegment:
 def write_segment(segment: Segment, folder: Path) -> StoredSegment:
     """Write a segment into a folder, under a name made of its content."""
     draft = folder / uuid.uuid4().hex
-    write_files(segment, draft)
+    _write_files(segment, draft)
+    sums = [checksums_of(segment.arrays[name]) for name in KINDS]
+    _write_arrays(draft / CHECKSUMS, {"sum": np.concatenate(sums)})
     stored = stored_segment(draft)
     try:
         draft.rename(folder / stored.name)
@@ -238,29 +240,31 @@ def write_segment(segment: Segment, folder: Path) -> StoredSegment:
     return stored
 
 
-def write_files(segment: Segment, folder: Path) -> None:
-    """Write a segment's files; the folder appears when all of them are in it.
+def write_part(segment: Segment, folder: Path) -> None:
+    """Write a segment that the same build reads again; the folder appears when all of its files are in it.
 
     A task that is tried again, or twice at once, writes the same bytes: whoever comes second is ignored.
     """
     draft = folder.with_name(f"{folder.name}.{uuid.uuid4().hex[:12]}")
-    draft.mkdir(parents=True)
-    for name, frame in (("tables", segment.tables), ("names", segment.names.to_frame("name"))):
-        packed = BytesIO()  # Polars reports a full disk as an error of its own; Path reports it as what it is
-        frame.write_parquet(packed, compression="zstd")
-        (draft / f"{name}.parquet").write_bytes(packed.getbuffer())
-    for name, columns in ARRAYS.items():
-        _write_arrays(
-            draft / f"{name}.arrow", {column: segment.arrays[f"{name}.{column}"] for column in columns}
-        )
-    sums = [checksums_of(segment.arrays[name]) for name in KINDS]
-    _write_arrays(draft / CHECKSUMS, {"sum": np.concatenate(sums)})
+    _write_files(segment, draft)
     try:
         draft.rename(folder)
     except OSError:
         if not folder.exists():
             raise
         shutil.rmtree(draft)
+
+
+def _write_files(segment: Segment, folder: Path) -> None:
+    folder.mkdir(parents=True)
+    for name, frame in (("tables", segment.tables), ("names", segment.names.to_frame("name"))):
+        packed = BytesIO()  # Polars reports a full disk as an error of its own; Path reports it as what it is
+        frame.write_parquet(packed, compression="zstd")
+        (folder / f"{name}.parquet").write_bytes(packed.getbuffer())
+    for name, columns in ARRAYS.items():
+        _write_arrays(
+            folder / f"{name}.arrow", {column: segment.arrays[f"{name}.{column}"] for column in columns}
+        )
 
 
 def _write_arrays(file: Path, columns: Mapping[str, npt.NDArray[Any]]) -> None:

@@ -32,7 +32,7 @@ from covary.plans import PARTS, PROGRESS, Cut, LargeTable, Settings, cut_table, 
 from covary.records import TableRecord
 from covary.roles import roles_of
 from covary.segment import build_segment
-from covary.segmentfiles import write_files
+from covary.segmentfiles import write_part
 from covary.sketches import ColumnPair, Sketch
 from covary.tables import WHOLE, Chunk, damage_of, layout_of, read_chunk, remarks_of
 from covary.tablesource import TableSource
@@ -70,7 +70,7 @@ def sketch_group(
     watch.begin(WRITING, memory=max(map(limits.memory_for, tables)))
     if problem := too_much(before := ends(WRITING)):
         finished = [(ended_early(table, problem, before), []) for table in tables]
-    write_files(build_segment(finished), Path(settings.scratch, PARTS, group_name(number)))
+    write_part(build_segment(finished), Path(settings.scratch, PARTS, group_name(number)))
 
 
 def ends_before(settings: Settings, task: str, watch: Watch) -> Callable[[str], list[Ended]]:
@@ -259,7 +259,7 @@ def merge_chunks(
             limits, parts = settings.limits, max(1, len(table.chunks))
             watch.begin(source.name, limits.seconds_for(source), limits.memory_for(source, parts))
             finished = _merged(table, partials, settings)
-        write_files(build_segment([finished]), Path(settings.scratch, PARTS, table_name(number)))
+        write_part(build_segment([finished]), Path(settings.scratch, PARTS, table_name(number)))
         note("done", source.name)
 
 

@@ -19,7 +19,7 @@ from covary.segmentfiles import (
     checksum_of,
     open_segment,
     stored_segment,
-    write_files,
+    write_segment,
 )
 from covary.store import FORMAT, MANIFEST, SEGMENTS, Manifest, read_manifest, seal_of
 
@@ -43,9 +43,7 @@ def write_altered(
     """Write an index with one segment of these contents, with the settings of another index."""
     parts = into / SEGMENTS
     parts.mkdir(parents=True)
-    made = parts / "made"
-    write_files(Segment.in_memory(dict(arrays), tables, names), made)
-    _name(index, into, made)
+    _write_manifest(index, into, write_segment(Segment.in_memory(dict(arrays), tables, names), parts))
 
 
 def write_with_file(index: Path, into: Path, name: str, alter: Callable[[Path], None]) -> None:
@@ -55,12 +53,12 @@ def write_with_file(index: Path, into: Path, name: str, alter: Callable[[Path], 
     made = into / SEGMENTS / "made"
     shutil.copytree(index / SEGMENTS / before.name, made)
     alter(made / name)
-    _name(index, into, made)
-
-
-def _name(index: Path, into: Path, made: Path) -> None:
     stored = stored_segment(made)
     made.rename(made.with_name(stored.name))
+    _write_manifest(index, into, stored)
+
+
+def _write_manifest(index: Path, into: Path, stored: StoredSegment) -> None:
     manifest = replace(read_manifest(index), segments=(stored,))
     (into / MANIFEST).write_text(manifest.to_json(), encoding="utf-8")
 

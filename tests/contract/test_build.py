@@ -12,7 +12,7 @@ from covary import CovaryError, build_index, open_index
 from covary.errors import CannotWrite, IncompatibleSketches
 from covary.records import TableRecord
 from covary.segment import build_segment
-from covary.segmentfiles import open_segment, write_files
+from covary.segmentfiles import open_segment, write_part
 from covary.store import seal_of
 
 
@@ -39,7 +39,7 @@ def test_parts_that_did_not_arrive_are_told(monkeypatch, spark, lake, tmp_path):
 def test_a_task_tried_again_leaves_the_segment_as_it_was(tmp_path):
     segment = build_segment([(TableRecord("a", "/a.csv", 3), [])])
     for _ in range(2):
-        write_files(segment, tmp_path / "group-000000")
+        write_part(segment, tmp_path / "group-000000")
     assert [path.name for path in tmp_path.iterdir()] == ["group-000000"]
     assert open_segment(tmp_path / "group-000000").tables.equals(segment.tables)
 
