@@ -111,8 +111,12 @@ def _tables_in_zip(archive: TableSource) -> Sequence[TableSource | SkippedSource
     except NotImplementedError as error:  # so zipfile names a version of the format that is newer than it
         raise NotATable(f"a zip that can't be read ({error}); pack it anew") from None
     of_name = {info.filename: info for info in every}  # of several, the last: so zipfile opens a name
-    members = [info for info in of_name.values() if FORMATS.get(_suffix(info)) in TEXT_FORMATS]
-    others = [info for info in of_name.values() if _suffix(info) in UNREAD_KINDS or _suffix(info) in FORMATS]
+    members, others = [], []
+    for info in of_name.values():
+        if FORMATS.get(_suffix(info)) in TEXT_FORMATS:
+            members.append(info)
+        elif _suffix(info) in FORMATS or _suffix(info) in UNREAD_KINDS:
+            others.append(info)
     if not members:
         raise NotATable("a zip without CSV or JSON Lines files that can be read")
     tables = [
@@ -131,7 +135,6 @@ def _tables_in_zip(archive: TableSource) -> Sequence[TableSource | SkippedSource
             "only CSV and JSON Lines are read in a zip; unpack it",
         )
         for info in others
-        if info not in members
     ]
     times = Counter(info.filename for info in every)
     unread += [

@@ -1,9 +1,12 @@
 """The bytes of a text table: decompressed, cut at records, in UTF-8."""
 
 import codecs
+import os
+import weakref
 import zipfile
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import lru_cache
 from typing import IO
 
 from covary import csvsplit
@@ -21,14 +24,34 @@ BEYOND_BYTES = 256 << 10
 def opened(source: TableSource) -> Iterator[IO[bytes]]:
     """The bytes of a text table, decompressed."""
     with ExitStack() as stack:
-        file = stack.enter_context(open_bytes(source.path))
         if source.compression == "zip":
-            archive = stack.enter_context(zipfile.ZipFile(file))
+            archive = (_archive if source.version else _archive.__wrapped__)(
+                source.path, source.version, os.getpid()
+            )
             yield stack.enter_context(archive.open(str(source.member)))
-        elif source.compression:
+            return
+        file = stack.enter_context(open_bytes(source.path))
+        if source.compression:
             yield stack.enter_context(UNPACKERS[source.compression](file))
         else:
             yield file
+
+
+@lru_cache(maxsize=1)
+def _archive(path: str, version: str, process: int) -> zipfile.ZipFile:
+    """Open a zip and keep it for its other members: to list 20,000 of them for each is the work of hours.
+
+    Each process has its own, as two would move each other's place in the file. The file is closed when
+    neither this nor anyone who reads a member holds the zip any more.
+    """
+    file = open_bytes(path)
+    try:
+        archive = zipfile.ZipFile(file)
+    except BaseException:
+        file.close()
+        raise
+    weakref.finalize(archive, file.close)
+    return archive
 
 
 def text_ranges(source: TableSource, dialect: Dialect | None, chunk_bytes: int) -> list[tuple[int, int]]:
