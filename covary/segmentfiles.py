@@ -2,6 +2,7 @@
 
 import mmap
 import shutil
+import struct
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ from covary.checksums import (
 )
 from covary.errors import DamagedIndex
 from covary.ownfiles import NotPlain, open_plain, require_folder
+from covary.parquetpages import NotPages, unpacked_size
 from covary.records import TABLES
 
 NAMED = ("key", "value", "granularity", "aggregate")  # of a sketch, as places among the segment's names
@@ -65,9 +67,12 @@ FRAMES = ("tables", "names")
 KINDS = {f"{name}.{column}": kinds for name, columns in ARRAYS.items() for column, kinds in columns.items()}
 CHECKSUMS = "checksums.arrow"
 FILES = frozenset([*(f"{name}.parquet" for name in FRAMES), *(f"{name}.arrow" for name in ARRAYS), CHECKSUMS])
+ARROW_STARTS = 8  # bytes before the first message of an Arrow file
+MESSAGE_HEADER, BATCH_COMPRESSION = 2, 3  # fields by their numbers in Arrow's format
 SEGMENTS = "segments"  # the folder of an index in which they lie
 ALTERED = "its checksum does not match the manifest's"
 FRAME_SCHEMAS: dict[str, Mapping[str, Any]] = {"tables": TABLES, "names": {"name": pl.String()}}
+UNPACKED_AT_MOST, UNPACKED_TIMES = 1 << 30, 100  # bytes of a description in memory, and more if it is large
 ReadFrame = Callable[[str, Sequence[str] | None], pl.DataFrame]
 
 
@@ -349,8 +354,11 @@ def open_description(folder: Path, stored: StoredSegment | None = None) -> Segme
                 raise _damaged(folder / file, ALTERED)
             unread.discard(name)
         try:
+            _require_room(unpacked_size(memoryview(content)), len(content))
             frame = pl.read_parquet(content, columns=list(columns) if columns else None)
-        except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as problem:
+            # A text may lie in the file once and stand for a million cells.
+            _require_room(frame.estimated_size(), len(content))
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, NotPages) as problem:
             raise _damaged(folder / file, problem) from problem
         expected = {column: FRAME_SCHEMAS[name][column] for column in columns or FRAME_SCHEMAS[name]}
         if dict(frame.schema) != expected:
@@ -358,6 +366,11 @@ def open_description(folder: Path, stored: StoredSegment | None = None) -> Segme
         return frame
 
     return Segment(SoundArrays({}), read)
+
+
+def _require_room(unpacked: float, size: int) -> None:
+    if unpacked > UNPACKED_AT_MOST + UNPACKED_TIMES * size:
+        raise NotPages(f"its {size:,} bytes would take {unpacked:,.0f} in memory")
 
 
 def _damaged(place: Path, problem: Exception | str) -> DamagedIndex:
@@ -380,16 +393,48 @@ def _mapped_arrays(
     """Map a file of arrays into memory: all of it, and each array where it lies in it."""
     try:
         content = pa.py_buffer(_mapped(file))
-        table = pa.ipc.open_file(content).read_all()
+        # Read as a stream, not by the index at the file's end, which could name messages not looked at here.
+        batches = content.slice(ARROW_STARTS)
+        if any(_is_packed(message.metadata) for message in pa.ipc.MessageReader.open_stream(batches)):
+            raise _damaged(file, "it is compressed, as no file of ours is")
+        table = pa.ipc.open_stream(batches).read_all()
         arrays = {name: _as_numpy(table.column(name)) for name in columns}
     except FileNotFoundError:
         raise
-    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, NotImplementedError) as problem:
+    except (
+        pa.ArrowException,
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+        NotImplementedError,
+        struct.error,
+    ) as problem:
         raise _damaged(file, problem) from problem
     odd = [name for name, kinds in columns.items() if arrays[name].dtype.type not in kinds]
     if odd:
         raise _damaged(file, f"{odd[0]} holds {arrays[odd[0]].dtype}")
     return content, arrays
+
+
+def _is_packed(message: pa.Buffer) -> bool:
+    """Tell whether a message of an Arrow file holds compressed columns, which could unpack to any size.
+
+    Arrow tells only by unpacking, so the header is read here. It is a FlatBuffers table: how far from its
+    start a field lies, if it is there, is said at another place.
+    """
+    data = message.to_pybytes()
+
+    def distance(table: int, field: int) -> int:
+        distances = table - struct.unpack_from("<i", data, table)[0]
+        (size,) = struct.unpack_from("<H", data, distances)
+        place = 4 + 2 * field
+        return int(struct.unpack_from("<H", data, distances + place)[0]) if place < size else 0
+
+    (start,) = struct.unpack_from("<I", data)
+    batch = start + distance(start, MESSAGE_HEADER)
+    batch += struct.unpack_from("<I", data, batch)[0]
+    return distance(batch, BATCH_COMPRESSION) != 0
 
 
 def _as_numpy(column: pa.ChunkedArray) -> npt.NDArray[Any]:
