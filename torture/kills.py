@@ -22,7 +22,7 @@ TABLES = 40
 SECONDS = 14.0  # within which a build is killed; most of them is Spark's start
 SIGNALS = {"killed": signal.SIGKILL, "ended": signal.SIGTERM, "interrupted": signal.SIGINT}
 VICTIMS = ("driver", "JVM", "a worker", "every worker", "all")
-STOPPED = {-9, -15, 130, 143, 2, 0}
+STOPPED = {-2, -9, -15, 130, 143, 2, 0}  # -2: interrupted when it was done and Python was leaving
 
 
 def _tables(folder: Path, first: int, count: int) -> None:
@@ -94,11 +94,12 @@ def _run_kills(place: Workplace, numbers: Iterator[int]) -> Iterator[Outcome]:
     asked = write_good(data)
     _tables(data, 0, TABLES)
     made = place.spark_desk("index", str(data), "--into", str(index), "--size", "64", deadline=300)
-    if made.code:
-        raise RuntimeError(f"no index: {made.err.decode(errors='replace')[-300:]}")
+    _require_built(made)
     shutil.copytree(index, start / "after")
     _tables(data, TABLES, TABLES)
-    made = place.spark_desk("index", "--into", str(start / "after"), deadline=300)
+    # A copy of an index is another index: its sources are named again.
+    made = place.spark_desk("index", str(data), "--into", str(start / "after"), deadline=300)
+    _require_built(made)
     place.spark_desk.close()
     for trial in numbers:
         rng = place.rng(trial)
@@ -114,6 +115,11 @@ def _run_kills(place: Workplace, numbers: Iterator[int]) -> Iterator[Outcome]:
         )
         _kill(record, start, asked, _killer(whom, SIGNALS[how], moment, again), first=first)
         yield record.outcome()
+
+
+def _require_built(ran: Ran) -> None:
+    if ran.code:
+        raise RuntimeError(f"no index: {ran.err.decode(errors='replace')[-300:]}")
 
 
 def _kill(
