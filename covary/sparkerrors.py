@@ -5,6 +5,7 @@ import socket
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from traceback import walk_tb
 from urllib.parse import urlsplit
 
 from covary.errors import CovaryError
@@ -99,8 +100,10 @@ def _naming_spark(url: str, secrets: Secrets) -> Iterator[None]:
     except Exception as problem:
         if _was_interrupted(problem):
             raise KeyboardInterrupt from None
-        if type(problem).__module__.partition(".")[0] not in MODULES:
+        if not _is_of_spark(problem):
             raise
+        if isinstance(problem, ConnectionError):  # what drives Spark from here is gone: killed, or out of memory
+            raise CovaryError(f"Spark at {_shown(url)} failed: it does not answer any more") from problem
         lacking = _what_workers_lack(str(problem))
         if lacking:
             raise CovaryError(secrets.hide(lacking)) from problem
@@ -109,6 +112,14 @@ def _naming_spark(url: str, secrets: Secrets) -> Iterator[None]:
                 raise CovaryError(secrets.hide(ours[1])) from problem
             raise
         raise CovaryError(f"Spark at {_shown(url)} failed: {_reason(problem, secrets)}") from problem
+
+
+def _is_of_spark(problem: Exception) -> bool:
+    """Whether Spark, or what connects us to it, raised an error; a connection may be another's."""
+    raised_in = [type(problem).__module__]
+    if isinstance(problem, ConnectionError):
+        raised_in = [frame.f_globals.get("__name__", "") for frame, _ in walk_tb(problem.__traceback__)]
+    return any(module.partition(".")[0] in MODULES for module in raised_in)
 
 
 def _was_interrupted(problem: BaseException | None) -> bool:

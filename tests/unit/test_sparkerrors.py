@@ -1,3 +1,5 @@
+import socket
+
 import pytest
 
 from covary.apart import DIED, Ended, EndedEarly
@@ -76,3 +78,20 @@ def test_a_server_that_is_gone_is_told_by_its_reason():
 def test_a_bug_of_ours_on_a_worker_stays_one(bug):
     with pytest.raises(PythonException), naming_spark("local[*]"):
         raise PythonException(TRACEBACK + bug)
+
+
+def test_a_java_process_that_is_gone_is_told_in_a_line():
+    refused = {"__name__": "py4j.clientserver", "create_connection": socket.create_connection}
+    exec("def connect(): create_connection(('127.0.0.1', 1))", refused)
+    with pytest.raises(CovaryError) as caught, naming_spark("local[*]"):
+        refused["connect"]()
+    assert str(caught.value) == "Spark at local[*] failed: it does not answer any more"
+    assert isinstance(caught.value.__cause__, ConnectionRefusedError)
+
+
+def test_a_connection_of_ours_that_is_refused_stays_a_bug():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = free.getsockname()
+    with pytest.raises(ConnectionRefusedError), naming_spark("local[*]"):
+        socket.create_connection(address)
