@@ -4,15 +4,13 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
+from covary.aggregate import AGGREGATES
 from covary.checksums import Bytes, CheckedArray
 from covary.segmentfiles import Segment
-from covary.soundness import (
-    PLACES,
-    Layout,
-    are_sound_bytes,
-    first_wrong_place,
-)
+from covary.soundness import PLACES, Layout, are_sound_bytes, first_wrong_place
+from covary.times import GRANULARITIES
 
 LAID_OUT_BY = (
     "blocks.start", "blocks.set", "key_sets.order", "key_sets.size", "key_sets.member_start",
@@ -76,6 +74,17 @@ def blocks_of(segment: Segment) -> Blocks:
         checked["members.entry"],
         checked["values.value"],
     )
+
+
+def named_by(segment: Segment, fact: str) -> npt.NDArray[np.uint32]:
+    """Return where the key, value, granularity or aggregate of each sketch is among the names."""
+    places = places_below(segment, f"sketches.{fact}", segment.names.len())
+    known = {"granularity": ("", *GRANULARITIES), "aggregate": AGGREGATES}.get(fact)
+    if known is not None:
+        used = segment.names.gather(np.flatnonzero(np.bincount(places)))
+        if not used.is_in(pl.Series(list(known))).all():
+            raise segment.arrays.impossible(f"sketches.{fact}")
+    return places
 
 
 def places_below(segment: Segment, name: str, end: int) -> npt.NDArray[np.uint32]:

@@ -262,7 +262,7 @@ def _read(
 
 
 def _change(changes: Changes, new: Sequence[Segment], manifest: Manifest, started: float) -> Change:
-    tables = [row for segment in new for row in segment.read_tables(("name", "problem")).iter_rows()]
+    tables = [row for segment in new for row in segment.places.select("name", "problem").iter_rows()]
     read = {name for name, problem in tables if problem is None}
     touched = {
         "new": sorted(read.difference(changes.replaced)),

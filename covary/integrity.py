@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from covary.blocks import blocks_of, places_below
+from covary.blocks import blocks_of, named_by, places_below
 from covary.commits import left_over, not_ours
 from covary.errors import DamagedIndex, NotAnIndex
 from covary.hashing import HashScheme
@@ -128,7 +128,7 @@ def require_sound_segment(segment: Segment, scheme: HashScheme) -> None:
         raise arrays.impossible("dictionary.place")
     places_below(segment, "sketches.table", segment.places.height)
     for name in NAMED:
-        places_below(segment, f"sketches.{name}", segment.names.len())
+        named_by(segment, name)
     _ = segment.tables
     for name in arrays:
         _ = arrays[name]  # what no query follows may be altered too

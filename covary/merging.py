@@ -66,7 +66,7 @@ def merged(some: Iterable[Part], scheme: HashScheme, room: int | None = None) ->
 
 
 def _by_name(parts: Sequence[Part]) -> list[int]:
-    names = [part.segment.read_tables(("name", "path", "member"))[part.tables] for part in parts]
+    names = [part.segment.places.select("name", "path", "member")[part.tables] for part in parts]
     every = pl.concat(names).with_row_index("place")
     return every.sort("name", "path", "member", "place")["place"].to_list()
 

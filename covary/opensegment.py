@@ -10,7 +10,7 @@ import numpy.typing as npt
 import polars as pl
 
 from covary.aggregate import Floats
-from covary.blocks import Blocks, blocks_of, places_below
+from covary.blocks import Blocks, blocks_of, named_by, places_below
 from covary.moments import Moments, moments_of
 from covary.records import TableRecord
 from covary.scoring import Query, moments_of_all, score_all
@@ -144,7 +144,7 @@ class OpenSegment:
     def _names_of(self, fact: str) -> npt.NDArray[np.uint32]:
         """Return the place of each sketch's key, value, granularity or aggregate among the names."""
         if fact not in self._named:
-            self._named[fact] = places_below(self.segment, f"sketches.{fact}", self.segment.names.len())
+            self._named[fact] = named_by(self.segment, fact)
         return self._named[fact]
 
     def sketch(self, number: int) -> Sketch:

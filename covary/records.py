@@ -20,7 +20,7 @@ COLUMN_NOTE = pl.Struct(
         "missing": pl.Int64,
         "not_understood": pl.Int64,
         "not_understood_examples": pl.List(pl.String),
-        "canonical_examples": pl.List(pl.List(pl.String)),
+        "canonical_examples": pl.List(pl.Array(pl.String, 2)),
     }
 )
 TABLES = pl.Schema(
@@ -31,10 +31,14 @@ TABLES = pl.Schema(
         "bytes": pl.Int64(),
         "version": pl.String(),
         "problem": pl.String(),
-        "columns": pl.List(COLUMN_NOTE),
         "member": pl.String(),
         "source": pl.String(),
         "checksum": pl.String(),
+    }
+)
+NOTES = pl.Schema(
+    {
+        "columns": pl.List(COLUMN_NOTE),
         "damage": pl.List(pl.String()),
         "left_out": pl.List(pl.String()),
         "remarks": pl.List(pl.String()),
@@ -111,8 +115,9 @@ class TableRecord:
 
 def table_frame(records: Sequence[TableRecord]) -> pl.DataFrame:
     """Write records as rows."""
-    fields = {name: [getattr(record, name) for record in records] for name in TABLES if name != "columns"}
-    return pl.DataFrame({**fields, "columns": _columns_of(records)}, schema=TABLES)
+    kinds = {**TABLES, **NOTES}
+    fields = {name: [getattr(record, name) for record in records] for name in kinds if name != "columns"}
+    return pl.DataFrame({**fields, "columns": _columns_of(records)}, schema=kinds)
 
 
 def _columns_of(records: Sequence[TableRecord]) -> pl.Series:

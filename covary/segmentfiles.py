@@ -1,13 +1,13 @@
 """A segment on disk: Parquet that describes, Arrow that is mapped into memory and answers where it lies."""
 
+import errno
 import mmap
+import os
 import shutil
-import struct
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from io import BytesIO
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -28,10 +28,10 @@ from covary.checksums import (
     on_disk,
     piece_count,
 )
-from covary.errors import DamagedIndex
+from covary.errors import DamagedIndex, StoreError
 from covary.ownfiles import NotPlain, open_plain, require_folder
-from covary.parquetpages import NotPages, unpacked_size
-from covary.records import TABLES
+from covary.plainarrow import NotPlainArrow, pack_table, read_batch, unpack_table
+from covary.records import NOTES, TABLES
 
 NAMED = ("key", "value", "granularity", "aggregate")  # of a sketch, as places among the segment's names
 COUNTED = ("rows", "null_keys", "null_values", "not_finite", "minimum", "maximum")
@@ -63,17 +63,23 @@ ARRAYS: dict[str, dict[str, tuple[type, ...]]] = {  # with the types that each m
     "postings": {"block": PLACE, "entry": ENTRY},
     "starts": {"start": START},
 }
-FRAMES = ("tables", "names")
+# What tells of tables, what more is known of each, and all names; apart, for most questions need not all.
+FRAMES = {"tables": TABLES, "notes": NOTES, "names": pl.Schema({"name": pl.String()})}
 KINDS = {f"{name}.{column}": kinds for name, columns in ARRAYS.items() for column, kinds in columns.items()}
 CHECKSUMS = "checksums.arrow"
-FILES = frozenset([*(f"{name}.parquet" for name in FRAMES), *(f"{name}.arrow" for name in ARRAYS), CHECKSUMS])
+FILES = frozenset(
+    [*(f"{name}.arrow.zst" for name in FRAMES), *(f"{name}.arrow" for name in ARRAYS), CHECKSUMS]
+)
 ARROW_STARTS = 8  # bytes before the first message of an Arrow file
-MESSAGE_HEADER, BATCH_COMPRESSION = 2, 3  # fields by their numbers in Arrow's format
+LARGE_FILE, MOST_HOLES, BLOCK_BYTES = 1 << 26, 1000, 512  # a file of a thousand times what its disk holds
+NO_MORE_FILES = {errno.EMFILE, errno.ENFILE}
 SEGMENTS = "segments"  # the folder of an index in which they lie
 ALTERED = "its checksum does not match the manifest's"
-FRAME_SCHEMAS: dict[str, Mapping[str, Any]] = {"tables": TABLES, "names": {"name": pl.String()}}
-UNPACKED_AT_MOST, UNPACKED_TIMES = 1 << 30, 100  # bytes of a description in memory, and more if it is large
-ReadFrame = Callable[[str, Sequence[str] | None], pl.DataFrame]
+FRAME_SCHEMAS = {
+    name: pl.DataFrame(schema=schema).to_arrow(compat_level=pl.CompatLevel.oldest()).schema
+    for name, schema in FRAMES.items()
+}
+ReadFrame = Callable[[str], pl.DataFrame]
 
 
 class MappedFile(NamedTuple):
@@ -147,14 +153,14 @@ class SoundArrays(Mapping[str, npt.NDArray[Any]]):
 
     def impossible(self, name: str) -> DamagedIndex:
         """Say that what was read can't have been written by covary, though its checksum matches."""
-        return _damaged(self._file(name), "it leads outside of the segment")
+        return _damaged(self._file(name), "it holds what covary can't have written")
 
     def _file(self, name: str) -> Path:
         return (self._folder or Path()) / f"{name.partition('.')[0]}.arrow"
 
 
 class Segment:
-    """The contents of a segment: arrays that answer, and frames that describe, read when asked for."""
+    """The contents of a segment: arrays that answer, and frames that describe, unpacked when asked for."""
 
     def __init__(self, arrays: SoundArrays, read_frame: ReadFrame) -> None:
         self.arrays = arrays  # "keys.hash", "values.value", ...
@@ -165,28 +171,25 @@ class Segment:
         cls, arrays: Mapping[str, npt.NDArray[Any]], tables: pl.DataFrame, names: pl.DataFrame
     ) -> "Segment":
         """Make a segment that is not on disk."""
-        frames = {"tables": tables, "names": names}
-        checked = {name: in_memory(array) for name, array in arrays.items()}
-        return cls(SoundArrays(checked), lambda name, columns: frames[name].select(columns or pl.all()))
+        frames = {"tables": tables.select(list(TABLES)), "notes": tables.select(list(NOTES)), "names": names}
+        return cls(
+            SoundArrays({name: in_memory(array) for name, array in arrays.items()}), frames.__getitem__
+        )
 
     @cached_property
     def tables(self) -> pl.DataFrame:
-        """One row per table."""
-        return self.read_frame("tables", None)
-
-    def read_tables(self, columns: Sequence[str]) -> pl.DataFrame:
-        """Read some facts of the tables."""
-        return self.read_frame("tables", columns)
+        """One row per table: all that is known of it."""
+        return pl.concat([self.places, self.read_frame("notes")], how="horizontal")
 
     @cached_property
     def places(self) -> pl.DataFrame:
-        """The names of the tables, and where they came from."""
-        return self.read_tables(("name", "path", "member"))
+        """One row per table: its name, where it came from and in which state."""
+        return self.read_frame("tables")
 
     @cached_property
     def names(self) -> pl.Series:
         """Every name of a column, a granularity or an aggregate, once."""
-        return self.read_frame("names", None)["name"]
+        return self.read_frame("names")["name"]
 
     @property
     def sketch_count(self) -> int:
@@ -262,10 +265,9 @@ def write_part(segment: Segment, folder: Path) -> None:
 
 def _write_files(segment: Segment, folder: Path) -> None:
     folder.mkdir(parents=True)
-    for name, frame in (("tables", segment.tables), ("names", segment.names.to_frame("name"))):
-        packed = BytesIO()  # Polars reports a full disk as an error of its own; Path reports it as what it is
-        frame.write_parquet(packed, compression="zstd")
-        (folder / f"{name}.parquet").write_bytes(packed.getbuffer())
+    for name in FRAMES:
+        table = segment.read_frame(name).to_arrow(compat_level=pl.CompatLevel.oldest())
+        (folder / _packed_file(name)).write_bytes(pack_table(table))
     for name, columns in ARRAYS.items():
         _write_arrays(
             folder / f"{name}.arrow", {column: segment.arrays[f"{name}.{column}"] for column in columns}
@@ -273,10 +275,10 @@ def _write_files(segment: Segment, folder: Path) -> None:
 
 
 def _write_arrays(file: Path, columns: Mapping[str, npt.NDArray[Any]]) -> None:
-    table = pa.table({name: as_arrow(array) for name, array in columns.items()})
+    batch = pa.record_batch({name: as_arrow(array) for name, array in columns.items()})
     # Uncompressed: the file is mapped into memory and used where it lies.
-    with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
-        writer.write_table(table)
+    with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as writer:
+        writer.write_batch(batch)
 
 
 def as_arrow(array: npt.NDArray[Any]) -> pa.Array:
@@ -341,36 +343,27 @@ def open_description(folder: Path, stored: StoredSegment | None = None) -> Segme
     """Open only what describes the tables and columns of a segment; altered files are noticed when read."""
     try:
         require_folder(folder)
-        frames = {name: _mapped(folder / f"{name}.parquet") for name in FRAMES}
+        packed = {name: _mapped(folder / _packed_file(name)) for name in FRAMES}
     except NotPlain as problem:
         raise _damaged(folder, problem) from problem
     unread = set(FRAMES) if stored else set()
 
-    def read(name: str, columns: Sequence[str] | None) -> pl.DataFrame:
-        content = bytes(frames[name])
-        file = f"{name}.parquet"
+    def read(name: str) -> pl.DataFrame:
+        file, content = _packed_file(name), pa.py_buffer(packed[name])
         if stored and name in unread:
             if xxhash.xxh3_128_hexdigest(content) != stored.files[file].checksum:
                 raise _damaged(folder / file, ALTERED)
             unread.discard(name)
         try:
-            _require_room(unpacked_size(memoryview(content)), len(content))
-            frame = pl.read_parquet(content, columns=list(columns) if columns else None)
-            # A text may lie in the file once and stand for a million cells.
-            _require_room(frame.estimated_size(), len(content))
-        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, NotPages) as problem:
+            return pl.DataFrame(unpack_table(content, FRAME_SCHEMAS[name]))
+        except NotPlainArrow as problem:
             raise _damaged(folder / file, problem) from problem
-        expected = {column: FRAME_SCHEMAS[name][column] for column in columns or FRAME_SCHEMAS[name]}
-        if dict(frame.schema) != expected:
-            raise _damaged(folder / file, "its columns are not those of an index")
-        return frame
 
     return Segment(SoundArrays({}), read)
 
 
-def _require_room(unpacked: float, size: int) -> None:
-    if unpacked > UNPACKED_AT_MOST + UNPACKED_TIMES * size:
-        raise NotPages(f"its {size:,} bytes would take {unpacked:,.0f} in memory")
+def _packed_file(name: str) -> str:
+    return f"{name}.arrow.zst"
 
 
 def _damaged(place: Path, problem: Exception | str) -> DamagedIndex:
@@ -380,73 +373,50 @@ def _damaged(place: Path, problem: Exception | str) -> DamagedIndex:
 
 
 def _mapped(file: Path) -> mmap.mmap:
-    with open(open_plain(file), "rb") as stream:
-        try:
+    try:
+        with open(open_plain(file), "rb") as stream:
+            status = os.fstat(stream.fileno())
+            if 0 < MOST_HOLES * BLOCK_BYTES * status.st_blocks < status.st_size > LARGE_FILE:
+                raise _damaged(file, "it is all holes, which would take hours to read")
             return mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
-        except ValueError as problem:  # it is empty
+    except ValueError as problem:  # it is empty
+        raise _damaged(file, problem) from problem
+    except OSError as problem:
+        if isinstance(problem, NotPlain):
             raise _damaged(file, problem) from problem
+        if isinstance(problem, FileNotFoundError):
+            raise
+        # No damage: the machine's limits, or its disk.
+        more = "; allow more open files (ulimit -n 4096)" if problem.errno in NO_MORE_FILES else ""
+        raise StoreError(f"can't read {file}: {problem.strerror}{more}") from problem
 
 
 def _mapped_arrays(
     file: Path, columns: Mapping[str, tuple[type, ...]]
 ) -> tuple[pa.Buffer, dict[str, npt.NDArray[Any]]]:
     """Map a file of arrays into memory: all of it, and each array where it lies in it."""
+    content = pa.py_buffer(_mapped(file))
     try:
-        content = pa.py_buffer(_mapped(file))
-        # Read as a stream, not by the index at the file's end, which could name messages not looked at here.
-        batches = content.slice(ARROW_STARTS)
-        if any(_is_packed(message.metadata) for message in pa.ipc.MessageReader.open_stream(batches)):
-            raise _damaged(file, "it is compressed, as no file of ours is")
-        table = pa.ipc.open_stream(batches).read_all()
-        arrays = {name: _as_numpy(table.column(name)) for name in columns}
-    except FileNotFoundError:
-        raise
-    except (
-        pa.ArrowException,
-        OSError,
-        ValueError,
-        KeyError,
-        TypeError,
-        NotImplementedError,
-        struct.error,
-    ) as problem:
+        batch = read_batch(content.slice(ARROW_STARTS))
+    except NotPlainArrow as problem:
         raise _damaged(file, problem) from problem
+    if batch.schema.names != list(columns):
+        raise _damaged(file, "its columns are not those of an index")
+    arrays = {name: _as_numpy(batch.column(name)) for name in columns}
     odd = [name for name, kinds in columns.items() if arrays[name].dtype.type not in kinds]
     if odd:
         raise _damaged(file, f"{odd[0]} holds {arrays[odd[0]].dtype}")
     return content, arrays
 
 
-def _is_packed(message: pa.Buffer) -> bool:
-    """Tell whether a message of an Arrow file holds compressed columns, which could unpack to any size.
-
-    Arrow tells only by unpacking, so the header is read here. It is a FlatBuffers table: how far from its
-    start a field lies, if it is there, is said at another place.
-    """
-    data = message.to_pybytes()
-
-    def distance(table: int, field: int) -> int:
-        distances = table - struct.unpack_from("<i", data, table)[0]
-        (size,) = struct.unpack_from("<H", data, distances)
-        place = 4 + 2 * field
-        return int(struct.unpack_from("<H", data, distances + place)[0]) if place < size else 0
-
-    (start,) = struct.unpack_from("<I", data)
-    batch = start + distance(start, MESSAGE_HEADER)
-    batch += struct.unpack_from("<I", data, batch)[0]
-    return distance(batch, BATCH_COMPRESSION) != 0
-
-
-def _as_numpy(column: pa.ChunkedArray) -> npt.NDArray[Any]:
+def _as_numpy(column: pa.Array) -> npt.NDArray[Any]:
     """Take a mapped column as an array where it lies; pyarrow's own way would import pandas."""
-    kind = column.type.to_pandas_dtype()
+    kind = np.dtype(column.type.to_pandas_dtype())
     if not len(column):
         return np.frombuffer(b"", dtype=kind)
-    if column.num_chunks != 1 or not pa.types.is_primitive(column.type):
-        raise ValueError("a file of ours holds one batch of numbers")
-    chunk = column.chunk(0)
-    start = chunk.offset * np.dtype(kind).itemsize
-    return np.frombuffer(chunk.buffers()[1], dtype=kind, count=len(chunk), offset=start)
+    return np.frombuffer(
+        column.buffers()[1], dtype=kind, count=len(column), offset=column.offset * kind.itemsize
+    )
 
 
 def checksum_of(file: Path) -> str:

@@ -111,7 +111,10 @@ def first_wrong_place(  # noqa: C901, PLR0911, PLR0912
         return 11
     if postings != dictionary or entries != dictionary:
         return 12
+    # Keys and numbers lie set after set in the order of blocks, each in a room of its own: sets that shared
+    # some would be small here, and unpack far when they are merged.
     taken = np.zeros(sets, np.uint8)
+    member = value = 0
     for block in range(blocks):
         for i in range(layout.set_starts[block], layout.set_starts[block + 1]):
             key_set = layout.sets[i]
@@ -120,19 +123,24 @@ def first_wrong_place(  # noqa: C901, PLR0911, PLR0912
             taken[key_set] = 1
             if block_of[key_set] != block:
                 return 4
-    for key_set in range(sets):
-        size, start = layout.sizes[key_set], layout.member_starts[key_set]
-        if size < 1 or size > members:
-            return 5
-        if start < 0 or start > members - size:
-            return 6
-        if not 0.0 <= reach[key_set] < 1.0:
-            return 7
-        for sketch in range(layout.sketch_starts[key_set], layout.sketch_starts[key_set + 1]):
-            if key_set_of[sketch] != key_set:
-                return 9
-            if layout.value_starts[sketch] < 0 or layout.value_starts[sketch] > values - size:
-                return 10
+            size = layout.sizes[key_set]
+            if size < 1 or size > members - member:
+                return 5
+            if layout.member_starts[key_set] != member:
+                return 6
+            member += size
+            if not 0.0 <= reach[key_set] < 1.0:
+                return 7
+            for sketch in range(layout.sketch_starts[key_set], layout.sketch_starts[key_set + 1]):
+                if key_set_of[sketch] != key_set:
+                    return 9
+                if layout.value_starts[sketch] != value or size > values - value:
+                    return 10
+                value += size
+    if member != members:
+        return 6
+    if value != values:
+        return 10
     return 0
 
 

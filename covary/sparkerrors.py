@@ -102,7 +102,9 @@ def _naming_spark(url: str, secrets: Secrets) -> Iterator[None]:
             raise KeyboardInterrupt from None
         if not _is_of_spark(problem):
             raise
-        if isinstance(problem, ConnectionError):  # what drives Spark from here is gone: killed, or out of memory
+        if isinstance(
+            problem, ConnectionError
+        ):  # what drives Spark from here is gone: killed, or out of memory
             raise CovaryError(f"Spark at {_shown(url)} failed: it does not answer any more") from problem
         lacking = _what_workers_lack(str(problem))
         if lacking:

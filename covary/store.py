@@ -6,8 +6,9 @@ INDEX/
   history.jsonl            one line per commit: when, what was read, changed and removed
   lock                     held by whoever writes
   segments/NAME/
-    tables.parquet         one row per table: where it came from, its rows and columns, or why it was skipped
-    names.parquet          every name of a column, a granularity or an aggregate, once
+    tables.arrow.zst       one row per table: where it came from, its rows, or why it was skipped
+    notes.arrow.zst        what more is known of each table: what its columns serve as, what was lost
+    names.arrow.zst        every name of a column, a granularity or an aggregate, once
     sketches.arrow         the facts of each ⟨key, number, aggregate⟩: table, names, key set, counts
     key_sets.arrow         the facts of each distinct key set, shared by the sketches that have it
     columns.arrow          where the sketches of each key set start, and where the last end
@@ -43,9 +44,9 @@ from covary.ownfiles import (
 from covary.segmentfiles import FILES, SEGMENTS, StoredFile, StoredSegment
 from covary.sketches import SketchConfig
 
-FORMAT = 6
+FORMAT = 7
 SEGMENT_NAME = re.compile(r"[0-9a-f]{32}")  # the checksum of what it holds
-SEGMENT_FILE = re.compile(r"[a-z_]+\.(arrow|parquet)")
+SEGMENT_FILE = re.compile(r"[a-z_]+\.(arrow|arrow\.zst|parquet)")
 SCRATCH = ".building-"  # how the folders begin in which writers work
 
 

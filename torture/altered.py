@@ -13,8 +13,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from covary.checksums import in_memory
+from covary.records import NOTES
 from covary.segmentfiles import (
     Segment,
+    SoundArrays,
     StoredSegment,
     checksum_of,
     open_segment,
@@ -43,7 +46,10 @@ def write_altered(
     """Write an index with one segment of these contents, with the settings of another index."""
     parts = into / SEGMENTS
     parts.mkdir(parents=True)
-    _write_manifest(index, into, write_segment(Segment.in_memory(dict(arrays), tables, names), parts))
+    notes = tables.select([name for name in NOTES if name in tables.columns])
+    frames = {"tables": tables.drop(notes.columns), "notes": notes, "names": names}
+    checked = {name: in_memory(array) for name, array in arrays.items()}
+    _write_manifest(index, into, write_segment(Segment(SoundArrays(checked), frames.__getitem__), parts))
 
 
 def write_with_file(index: Path, into: Path, name: str, alter: Callable[[Path], None]) -> None:

@@ -57,7 +57,7 @@ def _empty(place: Path, _: Path) -> None:
 
 
 def _json(place: Path, _: Path) -> None:
-    place.write_text('{"name": "My app", "icons": [], "format": 6, "segments": []}\n')
+    place.write_text('{"name": "My app", "icons": [], "format": 7, "segments": []}\n')
 
 
 def _json_list(place: Path, _: Path) -> None:
@@ -259,7 +259,7 @@ def _put_inside(rng: Rng, trial: int, target: Path, elsewhere: Path) -> tuple[st
         ("segments", _moved_and_linked),
         (f"segments/{segment}", _moved_and_linked),
         (f"segments/{segment}/values.arrow", _moved_and_linked),
-        (f"segments/{segment}/tables.parquet", _moved_and_linked),
+        (f"segments/{segment}/tables.arrow.zst", _moved_and_linked),
     ]
     where, put = ways[trial % len(ways)] if trial < len(ways) else ways[int(rng.integers(len(ways)))]
     spot = target / where

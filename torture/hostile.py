@@ -591,7 +591,7 @@ def _own_manifest(around: Around) -> None:
 def _own_manifest_below(around: Around) -> None:
     below = around.data / "below"
     (below / "segments").mkdir(parents=True)
-    (below / "manifest.json").write_text('{"format": 6}')
+    (below / "manifest.json").write_text('{"format": 7}')
     (below / "west.csv").write_text("\n".join(_lines(100)))
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import polars as pl
+import pyarrow as pa
 
 from torture.running import Ran
 from torture.trials import CHANGED, CRASH, HANG, LARGE, LEAK, UNNAMED, WRONG, Breach
@@ -226,12 +226,12 @@ def _readable(path: str) -> bytes:
     if not os.path.isfile(path) or os.path.islink(path):
         return b""
     content = Path(path).read_bytes()
-    if path.endswith(".parquet"):  # packed
-        try:
-            return content + repr(pl.read_parquet(content).to_dicts()).encode()
-        except (pl.exceptions.PolarsError, OSError):
-            return content
-    return content
+    if not path.endswith(".zst"):
+        return content
+    try:
+        return content + pa.CompressedInputStream(pa.BufferReader(content), "zstd").read()
+    except OSError:
+        return content
 
 
 def readable_by_others(folder: Path) -> list[Breach]:

@@ -13,7 +13,6 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.ipc
-import pyarrow.parquet
 
 from torture.altered import Arrays, contents_of, write_altered, write_manifest, write_with_file
 from torture.indexes import Whole, whole_index
@@ -34,6 +33,7 @@ PLACES = (
     "key_sets.member_start", "columns.start", "members.entry", "dictionary.place", "blocks.start",
     "blocks.set", "postings.block", "postings.entry", "starts.start",
 )  # fmt: skip
+NOT_NULL = ("name", "path", "rows", "bytes", "version", "source", "columns", "damage", "left_out", "remarks")
 STARTS = ("columns.start", "blocks.start", "blocks.set", "starts.start")
 
 
@@ -230,21 +230,56 @@ def _in_frame(name: str, alter: Callable[[pl.DataFrame], pl.DataFrame]) -> Calla
     return write
 
 
-def _frame_bomb(name: str, column: str) -> Callable[..., None]:
+def _with_null_cells(tables: pl.DataFrame, column: str) -> pl.DataFrame:
+    return tables.with_columns(pl.lit(None, tables.schema[column]).alias(column))
+
+
+def _packed_otherwise(name: str, table: Callable[[], pa.Table], **how: Any) -> Callable[..., None]:
+    """Write a file that describes in another way than covary does, packed as covary packs it."""
+
     def write(whole: Whole, into: Path, _: np.random.Generator) -> None:
         def rewrite(file: Path) -> None:
-            text = pa.DictionaryArray.from_arrays(
-                pa.array(np.zeros(20_000, np.int32)), pa.array(["x" * 200_000])
-            )
-            pyarrow.parquet.write_table(pa.table({column: text}), file, compression="zstd")
+            made, sink = table(), pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, made.schema, **how) as writer:
+                writer.write_table(made)
+            file.write_bytes(pa.compress(sink.getvalue(), codec="zstd", asbytes=True))
 
-        write_with_file(whole.index, into, f"{name}.parquet", rewrite)
+        write_with_file(whole.index, into, f"{name}.arrow.zst", rewrite)
 
     return write
 
 
-def _not_parquet(whole: Whole, into: Path, rng: np.random.Generator) -> None:
-    write_with_file(whole.index, into, "names.parquet", lambda file: _overwrite(file, rng.bytes(3000)))
+def _one_text(count: int) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(pa.array(np.zeros(count, np.int32)), pa.array(["x" * 200_000]))
+
+
+def _same_text_in_view() -> pa.Table:
+    text = pa.py_buffer(b"x" * 200_000)
+    view = np.array([200_000, int.from_bytes(b"xxxx", "little"), 0, 0], np.int32)
+    views = pa.py_buffer(np.tile(view, 1_000_000))
+    return pa.table({"name": pa.Array.from_buffers(pa.string_view(), 1_000_000, [None, views, text])})
+
+
+def _packed_bombs() -> Iterator[Lie]:
+    packed = {"options": pa.ipc.IpcWriteOptions(compression="zstd")}
+    old = {"options": pa.ipc.IpcWriteOptions(metadata_version=pa.ipc.MetadataVersion.V4)}
+    texts = pa.large_string()
+    for name in ("names", "tables"):
+        ways: tuple[tuple[str, Callable[[], pa.Table], dict[str, Any]], ...] = (
+            ("zeros", lambda: pa.table({"name": pa.array(np.zeros(90_000_000, np.int64))}), {}),
+            ("zeros, packed twice", lambda: pa.table({"name": np.zeros(90_000_000, np.int64)}), packed),
+            ("one text a million times", _same_text_in_view, {}),
+            ("a dictionary", lambda: pa.table({"name": _one_text(20_000)}), {}),
+            ("a packed dictionary", lambda: pa.table({"name": _one_text(20_000)}), packed),
+            ("no text but nulls", lambda: pa.table({"name": pa.nulls(10**9)}), {}),
+            ("an old format", lambda: pa.table({"name": pa.array(["x"], texts)}), old),
+        )
+        for what, table, how in ways:
+            yield Lie(f"{name}: a bomb of {what}", REFUSED, _packed_otherwise(name, table, **how))
+
+
+def _no_arrow(whole: Whole, into: Path, rng: np.random.Generator) -> None:
+    write_with_file(whole.index, into, "names.arrow.zst", lambda file: _overwrite(file, rng.bytes(3000)))
 
 
 def _overwrite(file: Path, content: bytes) -> None:
@@ -264,7 +299,7 @@ def _frame_lies() -> Iterator[Lie]:
     )
     yield Lie(
         "names: null",
-        SAME,
+        REFUSED,
         _in_frame(
             "names", lambda names: pl.DataFrame({"name": [None] * names.height}, schema={"name": pl.String})
         ),
@@ -301,7 +336,7 @@ def _frame_lies() -> Iterator[Lie]:
     )
     yield Lie(
         "tables: null names",
-        SAME,
+        REFUSED,
         _in_frame("tables", lambda tables: tables.with_columns(name=pl.lit(None, pl.String))),
     )
     for column in ("name", "path", "rows", "columns", "problem", "source", "version"):
@@ -310,9 +345,14 @@ def _frame_lies() -> Iterator[Lie]:
             SAME,
             _in_frame("tables", lambda tables, column=column: tables.drop(column)),
         )
-    yield Lie("names: a bomb", SAME, _frame_bomb("names", "name"))
-    yield Lie("tables: a bomb", SAME, _frame_bomb("tables", "name"))
-    yield Lie("names: no Parquet", REFUSED, _not_parquet)
+    for column in NOT_NULL:
+        yield Lie(
+            f"tables: nulls for {column}",
+            REFUSED,
+            _in_frame("tables", lambda tables, column=column: _with_null_cells(tables, column)),
+        )
+    yield from _packed_bombs()
+    yield Lie("names: no Arrow", REFUSED, _no_arrow)
 
 
 def _says(alter: Callable[[dict[str, Any]], Any]) -> Callable[..., None]:

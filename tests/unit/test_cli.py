@@ -283,7 +283,7 @@ def test_many_skipped_tables_are_not_all_listed(tmp_path, without_spark):
 def test_info_tells_settings_tables_and_what_was_skipped(index):
     shown = run("info", index).stdout
     assert (
-        "Made with size 1,024, aggregate mean, hash xxhash64, keys canonical-1, format 6; 1 segment." in shown
+        "Made with size 1,024, aggregate mean, hash xxhash64, keys canonical-1, format 7; 1 segment." in shown
     )
     assert "bytes per entry" in " ".join(shown.split())  # lines are folded where the path is long
     row = next(line for line in shown.splitlines() if line.startswith("weather"))
@@ -444,14 +444,14 @@ def corrupt(file):
     file.write_bytes(content)
 
 
-@pytest.mark.parametrize("name", ["postings.arrow", "keys.arrow", "tables.parquet"])
+@pytest.mark.parametrize("name", ["postings.arrow", "keys.arrow", "tables.arrow.zst"])
 @pytest.mark.parametrize("damage", [truncate, corrupt, Path.unlink])
 def test_a_damaged_index_names_the_file_and_is_repaired(copied, lake, name, damage, without_spark):
     asking = ("query", lake / "sales.csv", "--key", "day", "--value", "revenue", "--index", copied)
     before = run(*asking, "--json").stdout
     damage(next(copied.rglob(name)))
     assert_refused(run(*asking), name, f"covary check {copied}")
-    if damage is not corrupt or name == "tables.parquet":  # which info reads
+    if damage is not corrupt or name == "tables.arrow.zst":  # which info reads
         assert_refused(run("info", copied), name, f"covary check {copied}")
     checked = run("check", copied)
     assert checked.exit_code == 2

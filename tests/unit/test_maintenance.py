@@ -449,9 +449,9 @@ def test_what_repair_can_not_read_again_is_named(index, tables, tmp_path):
 
 
 def test_an_empty_file_is_damage(index):
-    next(index.rglob("tables.parquet")).write_bytes(b"")
+    next(index.rglob("tables.arrow.zst")).write_bytes(b"")
     for change in (lambda: remove_tables(index, ["t1"]), lambda: compact_index(index)):
-        with pytest.raises(DamagedIndex, match=r"tables\.parquet is damaged"):
+        with pytest.raises(DamagedIndex, match=r"tables\.arrow\.zst is damaged"):
             change()
 
 

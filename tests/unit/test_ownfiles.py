@@ -22,7 +22,7 @@ from covary.records import TableRecord
 from covary.segment import build_segment
 from covary.segmentfiles import write_segment
 from covary.sketches import SketchConfig
-from covary.store import Manifest, seal_of
+from covary.store import FORMAT, Manifest, seal_of
 
 CONFIG = SketchConfig(16)
 HEX = "0123456789abcdef" * 2
@@ -144,12 +144,12 @@ def test_a_new_or_empty_folder_becomes_an_index(tmp_path, data, made):
     assert check_index(tmp_path / "index").not_ours == ()
 
 
-@pytest.mark.parametrize("version", [5, 6, 7])
+@pytest.mark.parametrize("version", [6, FORMAT, 8])
 def test_an_index_without_a_mark_is_known_by_its_manifest(index, data, version):
     (index / "covary-index").unlink()
     change_manifest(index, format=version)
     old = segment_in(index)
-    if version != 6:
+    if version != FORMAT:
         with pytest.raises(UnsupportedFormat, match="--fresh"):
             build(data, index)
     build(data, index, fresh=True)
@@ -158,7 +158,7 @@ def test_an_index_without_a_mark_is_known_by_its_manifest(index, data, version):
     assert check_index(index).not_ours == ()
 
 
-@pytest.mark.parametrize("text", ["", "{", "null", '{"format": 6}', "[" * 5000, '{"checksum": "x"}'])
+@pytest.mark.parametrize("text", ["", "{", "null", '{"format": 7}', "[" * 5000, '{"checksum": "x"}'])
 def test_a_damaged_manifest_is_replaced_where_there_is_a_mark_and_kept_aside(index, data, text):
     (index / "manifest.json").write_text(text)
     with pytest.raises(DamagedIndex, match="--fresh"):
@@ -328,7 +328,7 @@ def test_no_link_is_taken_for_a_folder_of_an_index(tmp_path, data, index, how, w
 
 
 @pytest.mark.parametrize("how", ["link", "pipe", "folder"])
-@pytest.mark.parametrize("name", ["tables.parquet", "keys.arrow"])
+@pytest.mark.parametrize("name", ["tables.arrow.zst", "keys.arrow"])
 def test_no_link_or_pipe_is_taken_for_a_file_of_a_segment(tmp_path, data, index, name, how):
     (tmp_path / "elsewhere").write_bytes((segment_in(index) / name).read_bytes())
     replaced(segment_in(index) / name, how, tmp_path / "elsewhere")

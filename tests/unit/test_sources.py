@@ -244,7 +244,7 @@ def test_what_is_in_an_index_is_no_source(index_among_tables):
         assert "a covary index" in skipped[0].reason
 
 
-@pytest.mark.parametrize("manifest", ["{}", '{"format": 6, "segments": [], "config": {}}', "[1]", None])
+@pytest.mark.parametrize("manifest", ["{}", '{"format": 7, "segments": [], "config": {}}', "[1]", None])
 def test_a_folder_that_only_looks_like_an_index_is_read(tmp_path, manifest):
     (tmp_path / "segments").mkdir()
     for name in ("a.csv", "segments/customers.csv"):
