@@ -4,7 +4,6 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 
 from covary.aggregate import AGGREGATES
 from covary.checksums import Bytes, CheckedArray
@@ -79,10 +78,10 @@ def blocks_of(segment: Segment) -> Blocks:
 def named_by(segment: Segment, fact: str) -> npt.NDArray[np.uint32]:
     """Return where the key, value, granularity or aggregate of each sketch is among the names."""
     places = places_below(segment, f"sketches.{fact}", segment.names.len())
-    known = {"granularity": ("", *GRANULARITIES), "aggregate": AGGREGATES}.get(fact)
+    known = {"granularity": {"", *GRANULARITIES}, "aggregate": {*AGGREGATES}}.get(fact)
     if known is not None:
         used = segment.names.gather(np.flatnonzero(np.bincount(places)))
-        if not used.is_in(pl.Series(list(known))).all():
+        if not known.issuperset(used):
             raise segment.arrays.impossible(f"sketches.{fact}")
     return places
 

@@ -8,6 +8,7 @@ whatever else it might be is refused before it is read. What was looked at is wh
 import struct
 from collections.abc import Iterator
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.ipc
 
@@ -84,13 +85,29 @@ def _is_compressed(metadata: pa.Buffer) -> bool:
 
 
 def pack_table(table: pa.Table) -> bytes:
-    """Write a table as one compressed batch."""
+    """Write a table as one compressed batch: equal tables give equal bytes."""
     sink = pa.BufferOutputStream()
-    [batch] = table.combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], table.schema)]
+    columns = [_without_remains(column.combine_chunks()) for column in table.columns]
     with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_batch(batch)
+        writer.write_batch(pa.record_batch(columns, schema=table.schema))
     packed: bytes = pa.compress(sink.getvalue(), codec="zstd", asbytes=True)
     return packed
+
+
+def _without_remains(column: pa.Array) -> pa.Array:
+    """Write cells anew where some are missing: what lies in their place, and after the last, is by chance."""
+    kind = column.type
+    if column.null_count:
+        return pa.array(column.to_pylist(), kind)
+    if pa.types.is_struct(kind):
+        parts = [_without_remains(part) for part in column.flatten()]
+        return pa.StructArray.from_arrays(parts, fields=list(kind))
+    if pa.types.is_large_list(kind):
+        offsets = column.offsets
+        starts = np.frombuffer(offsets.buffers()[1], np.int64, len(offsets), 8 * offsets.offset)
+        begins = pa.Array.from_buffers(pa.int64(), len(offsets), [None, pa.py_buffer(starts - starts[0])])
+        return pa.LargeListArray.from_arrays(begins, _without_remains(column.flatten()), type=kind)
+    return column
 
 
 def unpack_table(packed: pa.Buffer, schema: pa.Schema) -> pa.Table:
