@@ -93,11 +93,11 @@ def building(index: Path) -> Iterator[Draft]:
             try:
                 if alone:
                     _sweep(draft)
-                draft.folder.mkdir()
+                _make_scratch(draft.folder)
                 set_mark(index)  # again: a first build that failed may have taken it away
                 yield draft
             finally:
-                shutil.rmtree(draft.folder, ignore_errors=True)
+                _remove_scratch(draft.folder)
                 if alone and MANIFEST not in there and not os.path.lexists(index / MANIFEST):
                     _undo(index, there)
     except ConnectionError:  # of Spark's, not of the disk's
@@ -150,6 +150,22 @@ def _names_in(index: Path) -> list[str]:
 
 def _scratch_in(index: Path) -> Path:
     return index / f"{SCRATCH}{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:12]}"
+
+
+def _make_scratch(folder: Path) -> None:
+    folder.mkdir()
+    set_mark(folder)
+
+
+def _remove_scratch(folder: Path) -> None:
+    """Remove a folder to work in, its mark last: what is left if we die here is known again."""
+    for path in _in_folder(folder):
+        if path.name != MARK and is_folder(path):
+            shutil.rmtree(path, ignore_errors=True)
+        elif path.name != MARK:
+            with suppress(OSError):
+                path.unlink()
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager
@@ -242,7 +258,9 @@ def _segment_folders(index: Path) -> list[Path]:
 
 
 def _scratch_folders(index: Path) -> list[Path]:
-    return [path for path in _in_folder(index) if SCRATCH_NAME.fullmatch(path.name) and is_folder(path)]
+    named = (path for path in _in_folder(index) if SCRATCH_NAME.fullmatch(path.name) and is_folder(path))
+    # By its name alone it may be somebody's. Without a mark it was never used: its writer died before.
+    return [path for path in named if has_mark(path) or not {*_names_in(path)} - {MARK}]
 
 
 def _segments_of_ours(index: Path, current: Set[str], known: Known) -> list[Path]:
@@ -285,12 +303,13 @@ def _sweep(draft: Draft) -> None:
 
 def _discard(folder: Path, index: Path) -> None:
     """Remove a folder of ours."""
+    scratch = folder
     if folder.parent != index:  # half of a segment could not be told from another's folder
-        gone = _scratch_in(index)
+        scratch = _scratch_in(index)
         with suppress(OSError):
-            folder = folder.rename(gone)
-    if folder.parent == index:
-        shutil.rmtree(folder, ignore_errors=True)  # whoever has its files open keeps them
+            _make_scratch(scratch)
+            folder.rename(scratch / folder.name)
+    _remove_scratch(scratch)  # whoever has its files open keeps them
 
 
 def _is_alive(scratch: str) -> bool:

@@ -188,6 +188,7 @@ USERS = {
     f"segments/{HEX[::-1]}/keys.arrow": "mine",
     ".building-notes/a.txt": "mine",
     ".building-host-12-xyz/a.txt": "mine",
+    ".building-thesis-20240131-0123456789ab/a.txt": "mine",
     "thesis.txt": "mine",
     "manifest.json.old": "mine",
 }
@@ -200,7 +201,9 @@ def test_only_what_covary_wrote_is_removed_from_an_index(index, data, precious):
     links = {f"segments/{HEX[1:]}0": precious, ".building-host-12-0123456789ab": precious}
     for name, target in links.items():
         (index / name).symlink_to(target)
-    (index / ".building-host-12-ba9876543210" / "parts").mkdir(parents=True)  # of a writer that was killed
+    killed = index / ".building-host-12-ba9876543210"  # what its writer left
+    (killed / "parts").mkdir(parents=True)
+    set_mark(killed)
     old = segment_in(index)
     first = {str(index / name.rpartition("/")[0] or name) for name in USERS if name.count("/") == 2}
     build(data, index, fresh=True)
@@ -208,7 +211,7 @@ def test_only_what_covary_wrote_is_removed_from_an_index(index, data, precious):
     remove_tables(index, ["t"])
     build(data / "t.csv", index)
     assert not old.exists()
-    assert not (index / ".building-host-12-ba9876543210").exists()
+    assert not killed.exists()
     assert {name: (index / name).read_text() for name in USERS} == USERS
     assert state(precious) == {"thesis.txt": b"years of work"}
     found = check_index(index)
