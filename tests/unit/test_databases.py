@@ -464,6 +464,23 @@ def test_views_made_of_many_others_are_listed_without_a_look_into_them(tmp_path)
     assert time.monotonic() - started < 2
 
 
+def test_many_tables_are_listed_once_for_all(tmp_path, monkeypatch):
+    with sqlite3.connect(tmp_path / "t.db") as file:
+        for n in range(50):
+            file.execute(f"CREATE TABLE t{n} (a TEXT, b REAL)")
+    file.close()
+    connect, listings = sqlite3.connect, []
+
+    def traced(*arguments, **options):
+        database = connect(*arguments, **options)
+        database.set_trace_callback(lambda said: listings.append(said) if "sqlite_master" in said else None)
+        return database
+
+    monkeypatch.setattr(sqlite3, "connect", traced)
+    assert len(find_tables([tmp_path / "t.db"]).tables) == 50
+    assert len(listings) == 1
+
+
 def test_what_an_index_of_sqlite_keeps_for_itself_is_no_table(tmp_path):
     with sqlite3.connect(tmp_path / "t.db") as file:
         try:
