@@ -7,7 +7,7 @@ each by the package made for it, with credentials from where that package looks 
 import os
 import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -129,6 +129,14 @@ def look_at(path: str, length: int) -> tuple[FileFacts, bytes]:
         return _local_facts(status), os.read(handle, length)
     finally:
         os.close(handle)
+
+
+def require_files(paths: Iterable[str]) -> None:
+    """Refuse what is there and is no regular file: to open a pipe or a device may take for ever."""
+    for path in paths:
+        if os.path.lexists(path) and not os.path.isfile(path):
+            name = os.path.basename(path)
+            raise NotAFile(f"{name} is not a regular file, and opening it may never end; remove it")
 
 
 def _local_facts(status: os.stat_result) -> FileFacts:

@@ -13,6 +13,7 @@ import polars as pl
 from covary.csvfile import Dialect
 from covary.filesystems import facts_of
 from covary.rowtext import text_frames
+from covary.sqliteaccess import let_python_look, raise_if_stopped, require_companions
 from covary.sqltext import quoted
 from covary.tablesource import TableSource
 
@@ -96,14 +97,17 @@ def sqlite_frames(
 
 @contextmanager
 def _reading(path: str) -> Iterator[sqlite3.Connection]:
+    require_companions(path)
     try:
         with closing(sqlite3.connect(_address(path), uri=True)) as database:
+            let_python_look(database)
             database.text_factory = lambda text: text.decode("utf-8", "replace")
             database.execute(
                 "PRAGMA trusted_schema = OFF"
             )  # a view in a file from anywhere runs no more than SQL
             yield database
     except sqlite3.Error as problem:
+        raise_if_stopped(problem)
         raise OSError(str(problem)) from problem
 
 
