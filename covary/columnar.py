@@ -11,7 +11,7 @@ import pyarrow.ipc
 
 from covary.arrowsizes import unpacked_sizes
 from covary.csvfile import Dialect
-from covary.filesystems import is_url, open_bytes
+from covary.filesystems import is_url, open_bytes, require_files
 from covary.tablesource import TableSource
 
 BATCH_ROWS = 1 << 20
@@ -85,7 +85,9 @@ def parquet_file(path: str, columns: Sequence[str] = (), **options: Any) -> Iter
 
     with ExitStack() as stack:
         place: Any = path
-        if is_url(path):
+        if not is_url(path):
+            require_files([path])
+        else:
             # Only the columns asked for are fetched, each in one request.
             place, options = stack.enter_context(open_bytes(path)), options | {"pre_buffer": True}
         file = stack.enter_context(ParquetFile(place, **options))

@@ -3,21 +3,42 @@
 import json
 import re
 from collections import Counter
+from collections.abc import Collection
 from itertools import product
 from typing import Any
 from urllib.parse import unquote
 
 from covary.columnar import parquet_file
-from covary.filesystems import FileFacts, files_in, open_bytes
-from covary.lakehouses import DELTA_LOG, LiesOutside, require_below
+from covary.filesystems import FileFacts, files_in, is_url, open_bytes, require_files_in
+from covary.lakehouses import DELTA_LOG, LiesOutside, TooLarge, require_below, require_small
 
 COMMIT = re.compile(r"(\d{20})\.json")
 CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\..*")
 COMPACTED = re.compile(r"\d{20}\.(\d{20})\.compacted\.json")
 ONE_OF_SEVERAL = re.compile(r"(\d{20})\.checkpoint\.\d{10}\.(\d{10})\.parquet")
+NUMBER = re.compile(r"\d{20}")
+LARGEST_LOG = 1 << 30  # bytes of all its text since the last checkpoint, of which delta-rs holds much at once
+LARGEST_CHECKPOINT = 1 << 30  # bytes of one file of it, unpacked: millions of data files
 SIDECARS = "_sidecars"
 VECTOR = ("storageType", "pathOrInlineDv")
 UUID_LENGTH = 20  # of the name of a deletion vector's file, at the end of its path in the log
+
+
+def require_small_log(path: str) -> None:
+    """Refuse a log that can't be read to its end, or would fill the memory: delta-rs reads whole files."""
+    if not is_url(path):
+        require_files_in(f"{path}/{DELTA_LOG}")
+    files = files_in(f"{path}/{DELTA_LOG}")
+    last = _last_whole_checkpoint(files)
+    total = 0
+    for name, facts in files.items():
+        number = NUMBER.match(name)
+        if name.endswith(".parquet") or (number and number[0] < last):
+            continue  # judged by what it unpacks to; or told again by the checkpoint
+        require_small(f"{DELTA_LOG}/{name}", facts.size)
+        total += facts.size
+    if total > LARGEST_LOG:
+        raise TooLarge(f"{DELTA_LOG}, since its last checkpoint,", LARGEST_LOG)
 
 
 def emptied_commit(path: str) -> str | None:
@@ -79,17 +100,22 @@ def require_log_below(path: str, *, commits: bool) -> None:
 def _read_by_delta_rs(path: str) -> list[str]:
     """The files of the log that tell the newest version: the last whole checkpoint, and all since then."""
     names = files_in(f"{path}/{DELTA_LOG}")
-    parts = Counter((match[1], match[2]) for match in map(ONE_OF_SEVERAL.fullmatch, names) if match)
-    whole = [number for (number, count), found in parts.items() if found == int(count)]
-    alone = [name for name in names if not ONE_OF_SEVERAL.fullmatch(name)]
-    whole += [match[1] for match in map(CHECKPOINT.fullmatch, alone) if match]
-    last = max(whole, default="")
+    last = _last_whole_checkpoint(names)
     return [
         name
         for name in names
         for match in [COMMIT.fullmatch(name) or COMPACTED.fullmatch(name) or CHECKPOINT.fullmatch(name)]
         if match and match[1] >= last
     ]
+
+
+def _last_whole_checkpoint(names: Collection[str]) -> str:
+    """The number of the last checkpoint of which no part is missing; "" if there is none."""
+    parts = Counter((match[1], match[2]) for match in map(ONE_OF_SEVERAL.fullmatch, names) if match)
+    whole = [number for (number, count), found in parts.items() if found == int(count)]
+    alone = [name for name in names if not ONE_OF_SEVERAL.fullmatch(name)]
+    whole += [match[1] for match in map(CHECKPOINT.fullmatch, alone) if match]
+    return max(whole, default="")
 
 
 def _sent_by_json(file: str, folder: str) -> list[str]:
@@ -115,6 +141,9 @@ def _sent_by_parquet(file: str, folder: str) -> list[str]:
     sidecars: list[str] = []
     wanted = [*(f"add.deletionVector.{name}" for name in VECTOR), "sidecar.path"]
     with parquet_file(file) as checkpoint:
+        groups = (checkpoint.metadata.row_group(number) for number in range(checkpoint.num_row_groups))
+        if sum(group.total_byte_size for group in groups) > LARGEST_CHECKPOINT:
+            raise TooLarge(file[file.rindex(DELTA_LOG) :], LARGEST_CHECKPOINT)
         for group in range(checkpoint.num_row_groups):
             rows = checkpoint.read_row_group(group, columns=wanted).flatten().flatten()
             if wanted[0] in rows.column_names:

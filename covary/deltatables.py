@@ -10,10 +10,10 @@ import pyarrow as pa
 from covary.columnar import from_arrow, gathered, grouped, plain_names
 from covary.csvfile import Dialect
 from covary.deltafiles import DataFile, TableSchema, file_rows
-from covary.deltalog import damage_of, emptied_commit, require_log_below
+from covary.deltalog import damage_of, emptied_commit, require_log_below, require_small_log
 from covary.errors import MissingPart
 from covary.filesystems import URL, is_url, s3_endpoint
-from covary.lakehouses import LiesOutside, told_plainly
+from covary.lakehouses import LiesOutside, TooLarge, told_plainly
 from covary.tablesource import TableSource, shown
 
 # What a table may ask of its reader that is seen to here or in delta-rs; any other feature is refused.
@@ -31,6 +31,7 @@ KEPT_APART = {
 def delta_source(name: str, path: str) -> TableSource:
     """The table in a folder, at its newest version."""
     with told_plainly(path):
+        require_small_log(path)
         if not is_url(path):  # elsewhere, delta-rs finds nothing that is not of the same store
             _look_before_opening(path)
         table = _opened(path)
@@ -48,10 +49,10 @@ def delta_source(name: str, path: str) -> TableSource:
 
 
 def _look_before_opening(path: str) -> None:
-    """Refuse a checkpoint of which a part may be a pipe or a device: delta-rs reads all parts at once."""
+    """Refuse a checkpoint of which a part lies elsewhere, or fills the memory: delta-rs reads all at once."""
     try:
         require_log_below(path, commits=False)
-    except LiesOutside:
+    except (LiesOutside, TooLarge):
         raise
     except Exception:  # what is damaged, delta-rs tells
         return

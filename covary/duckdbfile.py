@@ -13,10 +13,11 @@ import pyarrow as pa
 from covary.columnar import from_arrow, gathered, plain_names
 from covary.csvfile import Dialect
 from covary.errors import MissingPart
-from covary.filesystems import facts_of
+from covary.filesystems import facts_of, require_files
 from covary.sqltext import quoted
 from covary.tablesource import TableSource
 
+COMPANIONS = (".wal", ".wal.checkpoint", ".wal.recovery")
 MARK, MARK_PLACE = b"DUCK", 8
 ROWS_AT_ONCE, CELLS_AT_ONCE = 16_384, 1 << 22
 LISTING = """
@@ -95,6 +96,7 @@ def _reading(path: str) -> Iterator[Any]:
         raise MissingPart(
             "reading a DuckDB file needs a package that is not installed: pip install 'covary[duckdb]'"
         ) from None
+    require_files(f"{path}{suffix}" for suffix in COMPANIONS)
     try:
         with duckdb.connect(path, read_only=True, config=SETTINGS) as database:
             yield database

@@ -7,7 +7,7 @@ each by the package made for it, with credentials from where that package looks 
 import os
 import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -129,6 +129,34 @@ def look_at(path: str, length: int) -> tuple[FileFacts, bytes]:
         return _local_facts(status), os.read(handle, length)
     finally:
         os.close(handle)
+
+
+def require_files(paths: Iterable[str]) -> None:
+    """Refuse what is there and is no regular file: to open a pipe or a device may take for ever."""
+    for path in paths:
+        if os.path.lexists(path) and not os.path.isfile(path):
+            raise _may_never_end(os.path.basename(path))
+
+
+def require_files_in(folder: str) -> None:
+    """Refuse a folder of this machine if anything in it, or right in a folder of it, is no regular file."""
+    inner = []
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            # A linked folder is none that a lakehouse writes, and may lead back to where it lies.
+            if entry.is_dir(follow_symlinks=False):
+                inner.append(entry.path)
+            elif not entry.is_file():
+                raise _may_never_end(f"{os.path.basename(folder)}/{entry.name}")
+    for each in inner:
+        with os.scandir(each) as entries:
+            odd = next((entry for entry in entries if not (entry.is_file() or entry.is_dir())), None)
+        if odd:
+            raise _may_never_end(os.path.relpath(odd.path, os.path.dirname(folder)))
+
+
+def _may_never_end(name: str) -> NotAFile:
+    return NotAFile(f"{name} is not a regular file, and opening it may never end; remove it")
 
 
 def _local_facts(status: os.stat_result) -> FileFacts:

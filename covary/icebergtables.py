@@ -1,5 +1,7 @@
 """Iceberg tables, in a folder or of a catalog: one snapshot, its data files read apart by pyiceberg."""
 
+import gzip
+import os
 import re
 from collections.abc import Iterator
 from inspect import signature
@@ -11,12 +13,20 @@ import pyarrow as pa
 from covary.columnar import PACKED, from_arrow, gathered, grouped, is_text, plain_names
 from covary.csvfile import Dialect
 from covary.errors import MissingPart, UnreadableTable
-from covary.filesystems import files_in, s3_endpoint
-from covary.lakehouses import METADATA, require_below, told_plainly
+from covary.filesystems import files_in, is_url, open_bytes, require_files, require_files_in, s3_endpoint
+from covary.lakehouses import (
+    LARGEST_METADATA,
+    LOCAL,
+    METADATA,
+    require_below,
+    require_small,
+    told_plainly,
+)
 from covary.tablesource import FoundFile, TableSource, shown
 
 CATALOG = "iceberg:"
 NEEDED = "reading Iceberg tables needs: pip install 'covary[iceberg]'"
+PACKED_METADATA = ".gz.metadata.json"
 METADATA_FILE = re.compile(r"v?(\d++).*\.metadata\.json")
 
 
@@ -93,17 +103,28 @@ def _opened(path: str) -> Any:
         from pyiceberg.table import StaticTable
     except ImportError:
         raise MissingPart(NEEDED) from None
-    numbered = {
-        match: name for name in files_in(f"{path}/{METADATA}") if (match := METADATA_FILE.fullmatch(name))
-    }
+    if not is_url(path):
+        require_files_in(f"{path}/{METADATA}")
+    found = files_in(f"{path}/{METADATA}")
+    numbered = {match: name for name in found if (match := METADATA_FILE.fullmatch(name))}
     if not numbered:
         raise ValueError(f"there is no *.metadata.json in its folder {METADATA!r}")
     newest = numbered[max(numbered, key=lambda match: (int(match[1]), match[0]))]
     with told_plainly(path, f"{METADATA}/{newest}"):
         place, files = f"{path}/{METADATA}/{newest}", _reader_below(path)
+        require_small("it", _unpacked_size(place) if newest.endswith(PACKED_METADATA) else found[newest].size)
         # Not by StaticTable.from_metadata: what a table says of servers and of code to load is not for us.
         metadata = FromInputFile.table_metadata(files.new_input(place))
         return StaticTable(("static-table", place), metadata, place, files, NoopCatalog("static-table"))
+
+
+def _unpacked_size(place: str) -> int:
+    """How large a file is once unpacked, as far as that is no matter: a kilobyte may unpack to a megabyte."""
+    size = 0
+    with open_bytes(place) as file, gzip.GzipFile(fileobj=file) as unpacked:
+        while size <= LARGEST_METADATA and (piece := unpacked.read(1 << 20)):
+            size += len(piece)
+    return size
 
 
 def _reader_below(folder: str) -> Any:
@@ -115,6 +136,11 @@ def _reader_below(folder: str) -> Any:
 
     def read_below(location: str) -> Any:
         require_below(location, folder)
+        place = LOCAL.sub("", location)
+        if not is_url(place):
+            require_files([place])
+            if place.endswith(".avro"):  # a list of data files, read as a whole
+                require_small(os.path.basename(place), os.path.getsize(place))
         return read(location)
 
     files.new_input = read_below

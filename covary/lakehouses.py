@@ -12,6 +12,9 @@ from covary.masking import Secrets
 DELTA, ICEBERG = "delta", "iceberg"
 DELTA_LOG, METADATA = "_delta_log", "metadata"
 LONGEST_REASON = 300
+# Of one file that tells what a table is made of, unpacked: that of a very large table is tens of megabytes.
+# The packages read each as a whole, into a few times as much memory, in a process that has no limit.
+LARGEST_METADATA = 256 << 20
 LOCAL = re.compile(r"^file:(?://)?(?=/)")  # Hadoop writes one slash, others three
 S3 = re.compile(r"^s3[an]://")
 
@@ -70,6 +73,20 @@ class LiesOutside(ValueError):
     def __init__(self, path: str) -> None:
         told = "covary reads only what is in a table's folder, and this lies outside, as in a shallow clone"
         super().__init__(f"{told}: {path}")
+
+
+class TooLarge(ValueError):
+    """A file of a table's own log or metadata that would fill the memory."""
+
+    def __init__(self, name: str, most: int = LARGEST_METADATA) -> None:
+        advice = "write a checkpoint of the table, or expire its old snapshots"
+        super().__init__(f"{name} is larger than {most >> 20} MB unpacked, the most that is read; {advice}")
+
+
+def require_small(name: str, size: int) -> None:
+    """Refuse a file of a table's log or metadata that is larger than any that serves."""
+    if size > LARGEST_METADATA:
+        raise TooLarge(name)
 
 
 def require_below(path: str, folder: str) -> None:

@@ -10,7 +10,7 @@ from covary.notes import BAD_TABLE, failed, notes_of, record_of
 from covary.records import TableRecord
 from covary.roles import Roles, roles_of
 from covary.sketches import ColumnPair, SketchConfig
-from covary.tables import Chunk, Layout, layout_of, plan_chunks, sample_rows
+from covary.tables import Chunk, Layout, layout_of, plan_chunks, remarks_of, sample_rows
 from covary.tablesource import TableSource
 from covary.tallies import Tallies
 
@@ -23,6 +23,9 @@ EVEN_GROUPS = 16  # of a small collection, so that no core waits long for the la
 SMALLEST_GROUP_BYTES, GROUP_BYTES = 1 << 20, 8 << 20
 MOST_GROUPS = 512
 PARTS, PROGRESS = "parts", "progress"
+NOT_READ_ON = (
+    "judged by a sample and not read to its end, its rows not counted: no pair of a key and a number"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +116,7 @@ def plan(
             if found.pairs:
                 large.append(found)
             else:
-                settled.append(record_of(table, columns=notes_of(found.roles, Tallies())))
+                settled.append(_without_pairs(found))
             continue
         if not groups or filled + table.size > room:
             groups.append([])
@@ -121,6 +124,12 @@ def plan(
         groups[-1].append(table)
         filled += table.size
     return Plan(tuple(map(tuple, groups)), tuple(large), tuple(settled))
+
+
+def _without_pairs(large: LargeTable) -> TableRecord:
+    """Write down a table that is not worth reading to its end."""
+    remarks = [NOT_READ_ON, *remarks_of(large.layout)]
+    return record_of(large.source, columns=notes_of(large.roles, Tallies()), remarks=remarks)
 
 
 def decided_table(

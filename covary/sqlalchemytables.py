@@ -11,8 +11,10 @@ import polars as pl
 
 from covary.csvfile import Dialect
 from covary.errors import MissingPart
+from covary.filesystems import require_files
 from covary.masking import Secrets
 from covary.rowtext import ROWS_AT_ONCE, text_frames
+from covary.sqliteaccess import let_python_look, raise_if_stopped, require_companions
 from covary.tablesource import TableSource
 
 # The drivers that install everywhere, where SQLAlchemy's own choice needs a compiler.
@@ -110,10 +112,13 @@ def _connected(url: str) -> Iterator[tuple[Any, Any]]:
         raise OSError("this is no URL of a database; write it as dialect://user@host/database") from None
     try:
         with engine.connect() as connection:
+            if connection.dialect.name == "sqlite":
+                let_python_look(connection.connection.driver_connection)
             yield connection, sqlalchemy
     except sqlalchemy.exc.SQLAlchemyError as problem:
         # The driver's own words, without the statement and the links that SQLAlchemy adds.
         told = getattr(problem, "orig", None) or problem
+        raise_if_stopped(told)
         words = Secrets.of(url).hide(str(told.args[-1] if told.args else told))
         raise OSError(words.strip().split("\n")[0]) from None
     finally:
@@ -124,7 +129,10 @@ def _address(sqlalchemy: Any, url: str) -> Any:
     address = sqlalchemy.make_url(url)
     address = address.set(drivername=DRIVERS.get(address.drivername, address.drivername))
     if address.get_backend_name() == "sqlite" and address.database:
-        place = quote(os.path.abspath(address.database))
+        path = os.path.abspath(address.database)
+        require_files([path])
+        require_companions(path)
+        place = quote(path)
         # SQLite makes a file that is not there, unless told to read only.
         return address.set(database=f"file:{place}", query={"mode": "ro", "uri": "true"})
     return address

@@ -13,6 +13,7 @@ import polars as pl
 from covary.csvfile import Dialect
 from covary.filesystems import facts_of
 from covary.rowtext import text_frames
+from covary.sqliteaccess import let_python_look, raise_if_stopped, require_companions
 from covary.sqltext import quoted
 from covary.tablesource import TableSource
 
@@ -26,6 +27,7 @@ LISTING = """
 SELECT name, type, rootpage = 0 FROM sqlite_master
 WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite!_%' ESCAPE '!' ORDER BY name
 """
+IS_TABLE = "SELECT type = 'table' FROM sqlite_master WHERE type IN ('table', 'view') AND name = ?"
 # Of full-text search and spatial indexes, which keep their own tables beside the one they are.
 SHADOWS = {
     "config", "content", "data", "docsize", "idx", "segdir", "segments", "stat",
@@ -36,15 +38,15 @@ SHADOWS = {
 def sqlite_tables(file: TableSource) -> list[TableSource]:
     """The tables and views of a file, each with its share of the file's size."""
     with _reading(file.path) as database:
-        found = [name for name, _ in _listed(database)]
+        found = _listed(database)
         # Counting would read all of the file; the last row's number is found at once.
         most = file.size // LEAST_ROW_BYTES
-        rows = {name: min(most, _last_row(database, name)) for name in found}
+        rows = {name: min(most, _last_row(database, name)) if is_table else 0 for name, is_table in found}
     total = max(1, sum(rows.values()))
     version = sqlite_version(file)
     return [
         replace(file, format="sqlite", member=name, size=file.size * rows[name] // total, version=version)
-        for name in found
+        for name in rows
     ]
 
 
@@ -65,7 +67,8 @@ def sqlite_layout(source: TableSource) -> tuple[tuple[str, ...], Dialect | None]
 def sqlite_ranges(source: TableSource, dialect: Dialect | None, chunk_bytes: int) -> list[tuple[int, int]]:
     """The row numbers of the parts of a table; none for a view, or a table without them."""
     with _reading(source.path) as database:
-        number = _row_number(database, str(source.member))
+        [is_table] = database.execute(IS_TABLE, [source.member]).fetchone() or [False]
+        number = _row_number(database, str(source.member)) if is_table else None
         if number is None:
             return []
         first, last = database.execute(
@@ -94,14 +97,17 @@ def sqlite_frames(
 
 @contextmanager
 def _reading(path: str) -> Iterator[sqlite3.Connection]:
+    require_companions(path)
     try:
         with closing(sqlite3.connect(_address(path), uri=True)) as database:
+            let_python_look(database)
             database.text_factory = lambda text: text.decode("utf-8", "replace")
             database.execute(
                 "PRAGMA trusted_schema = OFF"
             )  # a view in a file from anywhere runs no more than SQL
             yield database
     except sqlite3.Error as problem:
+        raise_if_stopped(problem)
         raise OSError(str(problem)) from problem
 
 
@@ -126,9 +132,7 @@ def _listed(database: sqlite3.Connection) -> list[tuple[str, bool]]:
 
 
 def _row_number(database: sqlite3.Connection, table: str) -> str | None:
-    """What the number of a row is called here; None if rows have none."""
-    if not dict(_listed(database)).get(table):
-        return None
+    """What the number of a row of a table is called; None if its rows have none."""
     found = database.execute("SELECT lower(name) FROM pragma_table_xinfo(?)", [table]).fetchall()
     taken = {name for (name,) in found}
     number = next((name for name in ROW_NUMBERS if name not in taken), None)

@@ -3,6 +3,7 @@
 import codecs
 import csv
 import json
+import math
 from collections.abc import Iterator
 from typing import IO, Any
 
@@ -21,6 +22,7 @@ MOST_CELLS_PER_BYTE = 16  # a row as wide as the header has fewer cells than byt
 LONGEST_FIRST_LINE = 4 << 20  # bytes
 LONGEST_CELL = 1 << 30
 MOST_COLUMNS = 250_000
+LONGEST_INTEGER = 38  # digits, so that it fits in 128 bits: Polars reads no block with a longer one
 
 
 def csv_layout(source: TableSource) -> tuple[tuple[str, ...], Dialect | None]:
@@ -197,8 +199,18 @@ def _json_objects(text: bytes) -> Iterator[dict[str, Any]]:
     """The objects of JSON Lines; a line that isn't one (a truncated last one, say) is passed over."""
     for line in text.split(b"\n"):
         try:
-            row = json.loads(line, parse_constant=str)  # NaN and Infinity, which JSON does not have
+            # NaN and Infinity, which JSON does not have, and numbers that Polars does not are left as text.
+            row = json.loads(line, parse_constant=str, parse_int=_integer, parse_float=_decimal)
         except (ValueError, RecursionError):  # no JSON, or so deeply nested that none can be read
             continue
         if isinstance(row, dict):
             yield row
+
+
+def _integer(text: str) -> int | str:
+    return int(text) if len(text) <= LONGEST_INTEGER else text
+
+
+def _decimal(text: str) -> float | str:
+    number = float(text)
+    return number if math.isfinite(number) else text

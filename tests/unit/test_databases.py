@@ -1,4 +1,6 @@
 import datetime
+import os
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -464,6 +466,23 @@ def test_views_made_of_many_others_are_listed_without_a_look_into_them(tmp_path)
     assert time.monotonic() - started < 2
 
 
+def test_many_tables_are_listed_once_for_all(tmp_path, monkeypatch):
+    with sqlite3.connect(tmp_path / "t.db") as file:
+        for n in range(50):
+            file.execute(f"CREATE TABLE t{n} (a TEXT, b REAL)")
+    file.close()
+    connect, listings = sqlite3.connect, []
+
+    def traced(*arguments, **options):
+        database = connect(*arguments, **options)
+        database.set_trace_callback(lambda said: listings.append(said) if "sqlite_master" in said else None)
+        return database
+
+    monkeypatch.setattr(sqlite3, "connect", traced)
+    assert len(find_tables([tmp_path / "t.db"]).tables) == 50
+    assert len(listings) == 1
+
+
 def test_what_an_index_of_sqlite_keeps_for_itself_is_no_table(tmp_path):
     with sqlite3.connect(tmp_path / "t.db") as file:
         try:
@@ -536,6 +555,59 @@ def test_a_damaged_file_fails(shop):
     shop.write_bytes(content)
     with pytest.raises(UnreadableTable, match="malformed"):
         read_whole(table)
+
+
+@pytest.mark.parametrize(
+    ("name", "suffix"),
+    [
+        *(("shop.sqlite", suffix) for suffix in ("-journal", "-wal", "-shm")),
+        *(("ducks.duckdb", suffix) for suffix in (".wal", ".wal.checkpoint", ".wal.recovery")),
+    ],
+)
+def test_a_pipe_beside_a_database_is_refused_by_name(shop, ducks, name, suffix):
+    path = shop.parent / name
+    table = table_at(f"{path}#sold")
+    os.mkfifo(f"{path}{suffix}")
+    listing = find_tables([shop.parent])
+    refusal = f"{name}{suffix} is not a regular file, and opening it may never end; remove it"
+    assert reasons(listing) == {str(path): refusal}
+    assert len(listing.tables) == 4
+    with pytest.raises(UnreadableTable, match=refusal):
+        layout_of(table)
+    if name == "shop.sqlite":
+        with pytest.raises(UnreadableTable, match=refusal):
+            find_tables([f"sqlite:///{path}"])
+
+
+COMPUTES_FOR_EVER = """
+import sys
+from covary.sources import table_at
+from covary.tables import WHOLE, Chunk, Layout, read_chunk
+
+rows = read_chunk(Chunk(table_at(sys.argv[1]), 0, *WHOLE), Layout(("k", "x")))
+print("reading", flush=True)
+next(rows)
+"""
+
+
+@pytest.mark.parametrize("place", ["{}#endless", "sqlite:///{}#endless"])
+def test_ctrl_c_ends_a_view_of_sqlite_that_computes_for_ever(shop, place):
+    with sqlite3.connect(shop) as file:
+        file.execute(
+            "CREATE VIEW endless AS WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) "
+            "SELECT 'k' AS k, sum(x) AS x FROM c"
+        )
+    file.close()
+    command = [sys.executable, "-c", COMPUTES_FOR_EVER, place.format(shop)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as reader:
+        try:
+            assert reader.stdout.readline() == "reading\n"
+            time.sleep(0.2)
+            reader.send_signal(signal.SIGINT)
+            said = reader.communicate(timeout=5)[1]
+        finally:
+            reader.kill()
+    assert said.splitlines()[-1] == "KeyboardInterrupt"
 
 
 # Any other, through SQLAlchemy

@@ -1,4 +1,5 @@
 import datetime
+import gzip
 import json
 import os
 import shutil
@@ -470,6 +471,104 @@ def test_iceberg_metadata_leads_nowhere_else(tmp_path, elsewhere):
     newest.write_text(json.dumps(content))
     with pytest.raises(UnreadableTable, match="lies outside, as in a shallow clone"):
         rows_of(str(path))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["_last_checkpoint", f"{1:020}.json", f"{0:020}.crc", f"{0:020}.checkpoint.parquet", "_sidecars/a"],
+)
+@pytest.mark.parametrize("place", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")])
+def test_a_pipe_or_device_in_a_delta_log_is_refused_by_name(tmp_path, name, place):
+    path = delta(tmp_path / "t")
+    odd = Path(path, "_delta_log", name)
+    odd.parent.mkdir(exist_ok=True)
+    place(odd)
+    _, (skipped,), _ = find_tables([tmp_path])
+    refusal = f"_delta_log/{name} is not a regular file, and opening it may never end; remove it"
+    assert (skipped.path, skipped.reason) == (path, refusal)
+
+
+def test_a_pipe_in_the_metadata_of_an_iceberg_table_is_refused_by_name(tmp_path):
+    path = place_of(iceberg(tmp_path / "ice", ROWS))
+    os.mkfifo(Path(path, "metadata", "v9.metadata.json"))
+    with pytest.raises(UnreadableTable, match=r"metadata/v9\.metadata\.json is not a regular file"):
+        table_at(path)
+
+
+def test_a_data_file_that_is_a_pipe_is_refused_by_name(tmp_path):
+    for path in (delta(tmp_path / "t", by=None), place_of(iceberg(tmp_path / "ice", ROWS))):
+        (file,) = Path(path).rglob("*.parquet")
+        file.unlink()
+        os.mkfifo(file)
+        with pytest.raises(UnreadableTable, match=rf"its data file .*{file.name} is not a regular file"):
+            rows_of(path)
+
+
+TOO_LARGE = (
+    "is larger than 256 MB unpacked, the most that is read; write a checkpoint of the table, or expire "
+)
+
+
+@pytest.mark.parametrize("name", ["_last_checkpoint", f"{0:020}.json", f"{1:020}.json"])
+def test_a_huge_file_in_a_delta_log_is_refused_unread(tmp_path, name):
+    path = delta(tmp_path / "t")
+    with Path(path, "_delta_log", name).open("ab") as file:
+        file.truncate((256 << 20) + 1)  # a hole, which takes no room on the disk
+    with pytest.raises(UnreadableTable, match=f"_delta_log/{name} {TOO_LARGE}"):
+        table_at(path)
+
+
+def test_a_delta_log_that_is_huge_as_a_whole_is_refused_but_for_what_a_checkpoint_tells(
+    tmp_path, monkeypatch
+):
+    path = delta(tmp_path / "t")
+    for _ in range(4):
+        write_deltalake(path, ROWS, mode="append")
+    monkeypatch.setattr("covary.deltalog.LARGEST_LOG", 5000)
+    with pytest.raises(UnreadableTable, match="_delta_log, since its last checkpoint, is larger than"):
+        table_at(path)
+    DeltaTable(path).create_checkpoint()
+    with Path(path, "_delta_log", f"{0:020}.json").open("ab") as file:
+        file.truncate((256 << 20) + 1)
+    assert rows_of(path)[0].height == 1500
+
+
+def test_a_checkpoint_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
+    path = delta(tmp_path / "t")
+    DeltaTable(path).create_checkpoint()
+    monkeypatch.setattr("covary.deltalog.LARGEST_CHECKPOINT", 1000)
+    with pytest.raises(UnreadableTable, match=rf"_delta_log/{0:020}\.checkpoint\.parquet is larger than"):
+        table_at(path)
+
+
+@pytest.mark.parametrize("is_packed", [True, False])
+def test_iceberg_metadata_that_would_fill_the_memory_is_refused(tmp_path, is_packed):
+    path = place_of(iceberg(tmp_path / "ice", ROWS))
+    name = f"v9{'.gz' * is_packed}.metadata.json"
+    with Path(path, "metadata", name).open("wb") as file:
+        if is_packed:
+            file.write(gzip.compress(bytes(1 << 20), 1) * 257)
+        else:
+            file.truncate((256 << 20) + 1)
+    with pytest.raises(UnreadableTable, match=f"metadata/{name}: it {TOO_LARGE}"):
+        table_at(path)
+
+
+def test_packed_iceberg_metadata_is_read(tmp_path):
+    path = Path(place_of(iceberg(tmp_path / "ice", ROWS)))
+    newest = max((path / "metadata").glob("*.metadata.json"))
+    (path / "metadata" / "v9.gz.metadata.json").write_bytes(gzip.compress(newest.read_bytes()))
+    newest.unlink()
+    assert rows_of(str(path))[0].height == 300
+
+
+def test_a_huge_list_of_an_iceberg_table_is_refused_unread(tmp_path):
+    path = place_of(iceberg(tmp_path / "ice", ROWS))
+    (listed,) = Path(path, "metadata").glob("snap-*.avro")
+    with listed.open("ab") as file:
+        file.truncate((256 << 20) + 1)
+    with pytest.raises(UnreadableTable, match=rf"{listed.name} {TOO_LARGE}"):
+        table_at(path)
 
 
 def test_an_iceberg_table_names_no_code_and_no_server(tmp_path, monkeypatch):

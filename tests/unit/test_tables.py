@@ -112,6 +112,16 @@ def test_json_lines_may_hold_what_json_does_not_have(tmp_path):
     assert read_whole(table_at(tmp_path / "t.jsonl"))["v"].to_list() == ["1.5", "NaN", "-Infinity"]
 
 
+@pytest.mark.parametrize("number", ["1e400", "-1e400", "9" * 39, "9" * 400, "9" * 5000])
+def test_a_number_beyond_all_bounds_costs_only_itself(tmp_path, number):
+    lines = [f'{{"k": "k{n}", "v": {n}.5, "deep": [{number}]}}' for n in range(100)]
+    lines.append(f'{{"k": "huge", "v": {number}}}')
+    (tmp_path / "t.jsonl").write_text("\n".join(lines))
+    rows = read_whole(table_at(tmp_path / "t.jsonl"))
+    assert rows["k"].to_list() == [*(f"k{n}" for n in range(100)), "huge"]
+    assert rows["v"].to_list() == [*(f"{n}.5" for n in range(100)), number]
+
+
 def test_utf_32_is_named_not_guessed(tmp_path):
     (tmp_path / "t.csv").write_bytes("k,v\na,1\n".encode("utf-32"))
     with pytest.raises(UnreadableTable, match="UTF-32"):

@@ -1,3 +1,4 @@
+import io
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -5,9 +6,11 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
+from rich.console import Console
 
 from covary import plans
 from covary.apart import DIED, TOO_LARGE, TOO_LONG, Ended, Watch
+from covary.facts import columns_view
 from covary.keys import NORMALISERS
 from covary.opensegment import OpenSegment
 from covary.plans import PARTS, PROGRESS, Settings, group_name, plan, table_name
@@ -60,6 +63,15 @@ def test_a_table_in_chunks_gives_the_sketches_and_notes_of_the_whole(tmp_path, m
     cost = notes[0]["cost"]
     assert (cost["missing"], cost["not_understood"], cost["not_understood_examples"]) == (2, 1, ["13-21"])
     assert notes[0]["day"]["keys"] == ["day", "zip,day"]
+
+
+def test_a_large_table_without_a_pair_says_that_it_was_not_read_to_its_end(tmp_path, monkeypatch):
+    (tmp_path / "t.csv").write_text("a,b\n" + "some words,more words\n" * 1000)
+    monkeypatch.setattr(plans, "CHUNK_BYTES", 5_000)
+    (record,) = plan(find_tables([tmp_path])[0], Settings(SketchConfig(), (), (), str(tmp_path))).settled
+    console = Console(file=io.StringIO(), width=200)
+    console.print(columns_view(record))
+    assert "not read to its end, its rows not counted" in console.file.getvalue()
 
 
 @pytest.fixture
