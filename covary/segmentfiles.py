@@ -7,7 +7,7 @@ import shutil
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -75,10 +75,6 @@ LARGE_FILE, MOST_HOLES, BLOCK_BYTES = 1 << 26, 1000, 512  # a file of a thousand
 NO_MORE_FILES = {errno.EMFILE, errno.ENFILE}
 SEGMENTS = "segments"  # the folder of an index in which they lie
 ALTERED = "its checksum does not match the manifest's"
-FRAME_SCHEMAS = {
-    name: pl.DataFrame(schema=schema).to_arrow(compat_level=pl.CompatLevel.oldest()).schema
-    for name, schema in FRAMES.items()
-}
 ReadFrame = Callable[[str], pl.DataFrame]
 
 
@@ -355,11 +351,17 @@ def open_description(folder: Path, stored: StoredSegment | None = None) -> Segme
                 raise _damaged(folder / file, ALTERED)
             unread.discard(name)
         try:
-            return pl.DataFrame(unpack_table(content, FRAME_SCHEMAS[name]))
+            return pl.DataFrame(unpack_table(content, frame_schema(name)))
         except NotPlainArrow as problem:
             raise _damaged(folder / file, problem) from problem
 
     return Segment(SoundArrays({}), read)
+
+
+@cache
+def frame_schema(name: str) -> pa.Schema:
+    """Return the schema of a file that describes; not when this is imported, for processes that fork then."""
+    return pl.DataFrame(schema=FRAMES[name]).to_arrow(compat_level=pl.CompatLevel.oldest()).schema
 
 
 def _packed_file(name: str) -> str:

@@ -15,7 +15,7 @@ from covary.errors import DamagedIndex, StoreError
 from covary.integrity import check_index
 from covary.plainarrow import NotPlainArrow, pack_table, read_batch, unpack_table
 from covary.query import open_index
-from covary.segmentfiles import FRAME_SCHEMAS, Segment, open_description, open_segment, write_segment
+from covary.segmentfiles import Segment, frame_schema, open_description, open_segment, write_segment
 from covary.store import Manifest
 from tests.unit import lying_index
 
@@ -131,7 +131,7 @@ def test_a_cell_that_is_missing_where_covary_writes_one_is_damage(segment, file,
 
 
 def test_a_note_that_is_missing_is_damage():
-    schema = FRAME_SCHEMAS["notes"]
+    schema = frame_schema("notes")
     row = {"columns": [None], "damage": [], "left_out": [], "remarks": []}
     table = pa.Table.from_pylist([row], schema=schema)
     with pytest.raises(NotPlainArrow, match="are missing"):
