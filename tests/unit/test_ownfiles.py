@@ -448,6 +448,8 @@ ODD = {
     "sources that are no texts": lambda content: {"sources": [5]},
     "a seed beyond any": with_config(seed=10**4000),
     "no seed": lambda content: {"config": {}},
+    "what no manifest has": lambda content: {"z": [{}, {}]},
+    "what no segment has": with_segment(z=[{}]),
 }
 
 
