@@ -36,7 +36,7 @@ def hits_view(hits: Hits, width: int) -> RenderableType:
     for row, join in zip(cells, joins, strict=True):
         table.add_row(*row, *([Text(join)] if wide else []))
     below = [] if wide else [Text("\nHow they join, by #"), _runs(joins), Text()]
-    return Group(headline, table, *below, *map(Text, [*chance_lines(hits), closing_line(hits)]))
+    return Group(headline, table, *below, lines_of([*chance_lines(hits), closing_line(hits)]))
 
 
 def _headings(hits: Hits) -> list[str]:

@@ -9,11 +9,9 @@ import ctypes
 import json
 import os
 import pickle
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -23,9 +21,9 @@ from pathlib import Path
 from select import POLLIN, poll
 from threading import Thread
 from typing import Any, NamedTuple
-from uuid import uuid4
 
 from covary.errors import CovaryError
+from covary.scratch import make_scratch, remove_scratch, scratch_name
 
 TOO_LONG, TOO_LARGE, DIED = "too long", "too large", "died"
 POLL_SECONDS = 0.05
@@ -99,7 +97,7 @@ class Watch:
     def folder(self) -> Path | None:
         """A folder for what the next process can go on from; removed when the work is done."""
         if self._folder:
-            self._folder.mkdir(mode=0o700, exist_ok=True)
+            make_scratch(self._folder)
         return self._folder
 
 
@@ -132,8 +130,7 @@ class Apart:
             given: what it is called with besides those; a `Watch` is the last.
         """
         ended: list[Ended] = []
-        # Named as covary.scratch does, so that it is removed though this process is killed.
-        folder = Path(tempfile.gettempdir(), f"covary-{os.getpid()}-{uuid4().hex[:8]}")
+        folder = scratch_name()  # so that it is removed though this process is killed
         try:
             while True:
                 parts = self._ready().asked(work, given, ended, folder)
@@ -149,7 +146,7 @@ class Apart:
                     if begun or steps == [early.ended.step] * MOST_ENDS_ALIKE:
                         raise
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_scratch(folder)
 
     def _ready(self) -> "_Process":
         # One may have been started before this process was forked, or for another covary than this one's.

@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
 
 from covary.history import Change
 from covary.integrity import Inspection
 from covary.wording import count_of, duration, lines_of, names_of, size_of, table_of
 
 DAMAGE_SHOWN = 20
+COMMITS_SHOWN = 1_000
 
 
 def done(change: Change) -> str:
@@ -47,8 +48,8 @@ def done_view(index: str, change: Change) -> RenderableType:
     return lines_of([done(change), *touched(change), f"{size}; this took {duration(change.seconds * 1e3)}."])
 
 
-def history_view(changes: Sequence[Change]) -> RenderableType:
-    """List what was done to an index, newest last."""
+def history_view(changes: Sequence[Change], index: str) -> RenderableType:
+    """List what was last done to an index, newest last."""
     columns = (
         "when",
         "command",
@@ -63,13 +64,16 @@ def history_view(changes: Sequence[Change]) -> RenderableType:
         "took>",
     )
     table = table_of(*columns)
-    for change in changes:
+    for change in changes[-COMMITS_SHOWN:]:
         when = datetime.fromtimestamp(change.time).astimezone().strftime("%Y-%m-%d %H:%M:%S")
         read = (change.new, change.changed, change.removed, change.lost, change.kept)
         numbers = [f"{count:,}" for count in (*read, change.skipped, change.segments)]
         took = duration(change.seconds * 1e3)
         table.add_row(when, change.command, *numbers, size_of(change.bytes), took)
-    return table
+    earlier = len(changes) - COMMITS_SHOWN
+    if earlier <= 0:
+        return table
+    return Group(lines_of([f"{count_of(earlier, 'earlier commit')}: covary history {index} --json"]), table)
 
 
 def inspection_view(found: Inspection, elapsed_ms: float) -> RenderableType:

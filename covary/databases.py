@@ -10,17 +10,12 @@ import fsspec
 from covary.errors import NothingThere, UnreadableTable
 from covary.filesystems import is_url
 from covary.localfiles import absolute_path
-from covary.masking import FILES, Secrets
+from covary.masking import DIALECTS, FILES, Secrets
 from covary.postgresql import postgresql_tables
 from covary.sqlalchemytables import is_dialect, sql_tables
 from covary.tablesource import TableSource
 
 SERVERS = {"postgresql": postgresql_tables, "postgres": postgresql_tables}
-# Known without asking SQLAlchemy, so that a missing package is told and not taken for an unknown URL.
-DIALECTS = {
-    "postgresql", "sqlite", "mysql", "mariadb", "mssql", "oracle", "duckdb", "snowflake", "bigquery",
-    "redshift", "trino", "clickhouse", "cockroachdb",
-}  # fmt: skip
 BROKEN_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 HOST = re.compile(r"(?:\[[^\]]*\]|[^:\[\]]*)(?::\d*)?")
 NAMES_TOLD = 5

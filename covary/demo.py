@@ -142,7 +142,7 @@ def after_view(asked: Sequence[Hits], build_ms: float, kept: Path | None) -> Ren
         "",
         "Try next:" if kept else "Try next (the first line keeps the data and the index for the others):",
     ]
-    return Group(*(Text(line) for line in lines))
+    return lines_of(lines)
 
 
 def _reading(hits: Hits) -> list[str]:

@@ -7,7 +7,8 @@ each by the package made for it, with credentials from where that package looks 
 import os
 import re
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -24,7 +25,29 @@ PACKAGES = {
     "gcs": "gcsfs",
     "abfs": "adlfs",
     "az": "adlfs",
+    "http": "aiohttp",
+    "https": "aiohttp",
 }
+# A server may accept and say nothing. How long a file takes in all is not limited: a large one takes hours.
+SECONDS_TO_CONNECT, SECONDS_WITHOUT_A_BYTE = 15.0, 60.0
+NO_ANSWER = "its server did not answer in time; is it up? try again"
+HALF_AN_ANSWER = "its server ended its answer in the middle, or gave none that can be understood; try again"
+# What stores mean by their errors, by the name of the error: their packages need not be installed.
+PLAIN_WORDS = {
+    "FileNotFoundError": "there is no such file, folder or bucket",
+    "NoCredentialsError": "no credentials were found; set them as for the store's own command line",
+    "PermissionError": "no permission; see which credentials are set",
+    "EndpointConnectionError": "its server can't be reached",
+    "ClientConnectorError": "its server can't be reached",
+    "SocketTimeoutError": NO_ANSWER,
+    "ServerTimeoutError": NO_ANSWER,
+    "ConnectionTimeoutError": NO_ANSWER,
+    "FSTimeoutError": NO_ANSWER,
+    "TimeoutError": NO_ANSWER,
+    "ClientPayloadError": HALF_AN_ANSWER,
+    "ServerDisconnectedError": HALF_AN_ANSWER,
+}
+OF_STORES = {"aiohttp", "botocore", "aiobotocore"}  # whose errors are no OSErrors
 KEYS_IN_URL = (
     "no : and no @ can be in a bucket's name; give keys as for the store's own command line, not in the URL"
 )
@@ -65,13 +88,53 @@ def file_system(url: str) -> tuple[Any, str]:
     if scheme in BUCKETS and re.search("[:@]", bucket) and not bucket.startswith("arn:"):
         raise UnreadableTable(url, KEYS_IN_URL)
     try:
-        return fsspec.core.url_to_fs(url)  # type: ignore[no-any-return]
+        return fsspec.core.url_to_fs(url, **_limits_of_the_web(url))  # type: ignore[no-any-return]
     except ImportError as problem:
         package = PACKAGES.get(scheme)
         advice = f"pip install '{package}'" if package else str(problem)
         raise MissingPart(f"reading {scheme}:// needs a package that is not installed: {advice}") from None
     except ValueError as problem:
         raise UnreadableTable(url, Secrets.of(url).hide(str(problem))) from None
+
+
+def _limits_of_the_web(url: str) -> dict[str, Any]:
+    """Return what fsspec must be told, link by link of a chain, to wait for no web server for ever."""
+    schemes = {link.partition("://")[0] for link in url.split("::")} & {"http", "https"}
+    if not schemes:
+        return {}
+    import aiohttp
+
+    limits = aiohttp.ClientTimeout(
+        total=None, sock_connect=SECONDS_TO_CONNECT, sock_read=SECONDS_WITHOUT_A_BYTE
+    )
+    # What the user configured for fsspec stays: it would be replaced as a whole.
+    given = {scheme: fsspec.config.conf.get(scheme, {}).get("client_kwargs", {}) for scheme in schemes}
+    return {scheme: {"client_kwargs": {"timeout": limits} | given[scheme]} for scheme in schemes}
+
+
+def plain_words(problem: BaseException) -> str | None:
+    """Say in plain words what a store means by an error, if it is one of those that are known."""
+    # What is not found may have a cause that tells more: a web server that does not answer.
+    kinds = (type(each).__name__ for each in (problem.__cause__, problem) if each)
+    return next((PLAIN_WORDS[kind] for kind in kinds if kind in PLAIN_WORDS), None)
+
+
+def words_of(problem: BaseException) -> str:
+    """Say in words what went wrong, also where a library leaves its error without any."""
+    if isinstance(problem, OSError) and (said := problem.strerror or plain_words(problem)):
+        return said
+    return str(problem).strip() or type(problem).__name__
+
+
+@contextmanager
+def failing_as_files_do() -> Iterator[None]:
+    """Let the errors of stores' packages out of the block as OSErrors, which whoever reads files expects."""
+    try:
+        yield
+    except Exception as problem:
+        if isinstance(problem, OSError) or type(problem).__module__.partition(".")[0] not in OF_STORES:
+            raise
+        raise OSError(plain_words(problem) or " ".join(str(problem).split())) from problem
 
 
 def open_bytes(path: str) -> IO[bytes]:

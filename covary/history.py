@@ -19,10 +19,13 @@ from covary.ownfiles import LARGEST_MANIFEST, MANIFEST, NotPlain, open_plain, re
 from covary.store import Manifest, read_manifest
 
 HISTORY = "history.jsonl"
-LAST_SECOND = 1 << 40  # of the clock, and more than there are tables
+LAST_SECOND = 250_000_000_000  # in the year 9892: not much later, dates end
+MOST = 1 << 60  # tables, bytes or seconds of a commit
 LINE_START = b'{"command": "'
 LONGEST_TAIL = 16 << 20  # of a history that is looked at before a line is added: hundreds of commits
-LARGEST_HISTORY = 64 << 20  # of thousands of commits that each name all that they may
+# An honest line has 300 bytes, and 30 kB if it names all that it may: one a night fills this in years.
+LARGEST_HISTORY = 16 << 20
+MOST_COMMITS = 100_000
 NAMES_KEPT = 100  # of each kind: a first build may have a hundred thousand
 
 
@@ -132,8 +135,10 @@ def read_history(index: str | Path) -> list[Change]:
     read_manifest(folder)  # it must be one
     try:
         present = _present(folder)  # first: a line for a newer manifest does no harm
-        lines = _what_counts(read_plain(folder / HISTORY, LARGEST_HISTORY), present).splitlines()
-        return [_change_from(json.loads(line)) for line in lines]
+        content = read_plain(folder / HISTORY, LARGEST_HISTORY)
+        if (lines := content.count(b"\n")) > MOST_COMMITS:
+            raise NotPlain(0, f"its {lines:,} lines are more than any such file of covary's has")
+        return [_change_from(json.loads(line)) for line in _what_counts(content, present).splitlines()]
     except FileNotFoundError:
         return []
     except PermissionError:
@@ -150,11 +155,18 @@ def _change_from(line: dict[str, Any]) -> Change:
     change = Change(**{each.name: line[each.name] for each in fields(Change) if each.name in line})
     for each in fields(Change):
         kind, value = each.type, getattr(change, each.name)
-        if kind in {"int", "float", int, float} and (isinstance(value, bool) or not 0 <= value < LAST_SECOND):
+        beyond = LAST_SECOND if each.name == "time" else MOST
+        if kind in {"int", "float", int, float} and (isinstance(value, bool) or not 0 <= value < beyond):
             raise TypeError(f"{each.name} is no number of its kind")
-    if not (isinstance(change.command, str) and isinstance(change.names, dict)):
-        raise TypeError("a command is a word, and names are listed by kind")
+        if kind in {"str", str} and not isinstance(value, str):
+            raise TypeError(f"{each.name} is no text")
+    if not (isinstance(change.names, dict) and all(map(_are_texts, change.names.values()))):
+        raise TypeError("names are listed by kind")
     return change
+
+
+def _are_texts(entries: object) -> bool:
+    return isinstance(entries, list) and all(isinstance(entry, str) for entry in entries)
 
 
 def _is_ours(line: bytes) -> bool:

@@ -25,12 +25,17 @@ def how_it_joins(hit: Hit, query: QueryNote) -> str:
         parts[0] += f", by {hit.granularity}"
     per = hit.granularity if rounded and len(hit.met) == 1 else "key"
     if hit.granularity != query.granularity and hit.query_rows_per_key >= SEVERAL:
-        parts.append(f"{_average(hit.query_rows_per_key)} of your rows per {per} {FOLDED[query.aggregate]}")
+        parts.append(f"{_average(hit.query_rows_per_key)} of your rows per {per} {_folded(query.aggregate)}")
     if hit.rows_per_key >= SEVERAL:
-        parts.append(f"{_average(hit.rows_per_key)} rows per {per} {FOLDED[hit.aggregate]}")
+        parts.append(f"{_average(hit.rows_per_key)} rows per {per} {_folded(hit.aggregate)}")
     if hit.hosts is not None:
         parts.append(f"few keys, as in {count_of(hit.hosts, 'table')}")
     return printable("; ".join(parts))
+
+
+def _folded(aggregate: str) -> str:
+    # An index may name an aggregate that no covary has.
+    return FOLDED.get(aggregate, f"to their {aggregate}")
 
 
 def _average(number: float) -> str:
@@ -67,7 +72,7 @@ def _explanation(hit: Hit, query: QueryNote) -> list[str]:
     )
     for table, rows, keys, per_key, aggregate in sides:
         folded = (
-            f"{_average(per_key)} rows per key {FOLDED[aggregate]}"
+            f"{_average(per_key)} rows per key {_folded(aggregate)}"
             if per_key >= SEVERAL
             else "one row per key"
         )

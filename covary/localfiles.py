@@ -7,6 +7,7 @@ from fnmatch import fnmatchcase
 from functools import cache
 
 from covary.errors import NothingThere, UnreadableTable
+from covary.filesystems import words_of
 from covary.lakehouses import folders_around, lakehouse_at
 from covary.ownfiles import looks_like_an_index
 from covary.tablesource import FoundFile, SkippedSource
@@ -55,7 +56,7 @@ def _match(parts: Sequence[str], pattern: Sequence[str]) -> bool:
 
 def os_reason(error: OSError) -> str:
     """Say in words why a file can't be read."""
-    return (error.strerror or str(error)).lower()
+    return words_of(error).lower()
 
 
 def _matches(source: str, pattern: str) -> Found:

@@ -29,6 +29,12 @@ STORES = BUCKETS | CONTAINERS | {
 }  # fmt: skip
 FILES = {"sqlite", "duckdb"}  # databases without a server, so without a user
 FROM_THE_ENVIRONMENT = {"postgresql", "postgres"}  # whose user is found there if the URL names none
+# Known without asking SQLAlchemy, so that a missing package is told and not taken for an unknown URL.
+DIALECTS = {
+    "postgresql", "sqlite", "mysql", "mariadb", "mssql", "oracle", "duckdb", "snowflake", "bigquery",
+    "redshift", "trino", "clickhouse", "cockroachdb",
+}  # fmt: skip
+WITH_A_HOST = WEB | BUCKETS | CONTAINERS | {"ftp", "sftp", "ssh", "smb", "webdav", "webhdfs"}
 # Who asks, not what for: another signature gives the same file.
 CREDENTIALS = re.compile(
     r"(?i)x-(?:amz|goog|ms)-.*|sig|signature|awsaccesskeyid|googleaccessid|expires|policy|key-pair-id|"
@@ -51,7 +57,32 @@ _PLAIN = re.compile(r"[A-Za-z][\w+.-]*://[\w.-]*(?::\d+)?(?:/[^@?#;:]*)?|/.*", r
 _SPARK = re.compile(r"spark:(?!//)")  # a table or a query
 _NO_URL = re.compile(r"(jdbc:(?:[A-Za-z]\w*:)*)(.*)", re.DOTALL)
 
-_SUSPECT = re.compile(r"(?i)://|=|jdbc:|password|secret|token|identified|bearer|authorization")
+# What was meant for a URL: a blank or a quote before it, or other marks than :// after the scheme.
+_BEFORE = r"[\s'\"<(]*"
+_KNOWN = "|".join(sorted(WEB | STORES | DIALECTS | FROM_THE_ENVIRONMENT, key=len, reverse=True))
+_LED = re.compile(rf"(.*?)({_SCHEME}.*)", re.DOTALL)
+_MISWRITTEN = re.compile(
+    rf"(?i)({_BEFORE}({_KNOWN})(?:\+\w+)?)(\s*[:;]\s*(?::(?=[/\\]))?[/\\]*\s*|[/\\]{{2,}})(?!:)(.*)",
+    re.DOTALL,
+)
+_USER = r"[^/\\\s:@]+"
+_ANY_SCHEME_AND_USER = re.compile(
+    rf"({_BEFORE}(?://)?[A-Za-z][\w+.-]+:[/\\]*)({_USER}:(?!{HIDDEN}@).*@.+)", re.DOTALL
+)
+_USER_ALONE = re.compile(rf"({_BEFORE}(?://)?)({_USER}:(?![/\\]|{HIDDEN}@).*@.+)", re.DOTALL)
+_HOSTED = "|".join(sorted(WITH_A_HOST))
+_IN_WORDS = r"[^\s'\"<>]{1,1000}@"
+_SLIPS = r"(?:\s?[:;](?!//|:)|\s:|:(?=:/)|;//|://\s)[:/\\]*"
+_MISWRITTEN_IN_WORDS = [
+    re.compile(rf"(?i)(?<![\w.+-])((?:{_KNOWN})(?:\+\w+)?{_SLIPS}){_IN_WORDS}"),
+    re.compile(rf"(?i)(?<![\w.+-])((?:{_HOSTED}):///+){_IN_WORDS}"),
+    re.compile(rf"(?i)(?<![\w.+/-])(https?//+){_IN_WORDS}"),
+    re.compile(
+        rf"(?<![\w.+/-])([A-Za-z][\w+.-]{{1,40}}:(?!//[^/])[/\\]*)[^/\\\s:@'\"<>]{{1,200}}:{_IN_WORDS}"
+    ),
+]
+
+_SUSPECT = re.compile(r"(?i)://|=|@|jdbc:|password|secret|token|identified|bearer|authorization")
 _URL_IN_WORDS = re.compile(rf"{_SCHEME}[^\s'\"<>`|\\^]*")
 # A password with marks in it that end a URL; a port is none.
 _ORACLE_USER = re.compile(r"(jdbc:(?:[A-Za-z]\w*:){1,4})[^\s@'\"]*@")
@@ -134,9 +165,57 @@ def is_connection_string(source: str) -> bool:
     return "://" not in source and without_secrets(source) != source
 
 
+def is_mistyped(source: str) -> bool:
+    """Whether a source looks like a URL and is none, unless there is a file of that name."""
+    return not _is_of_another_kind(source) and any(
+        _mistyped(link) or _led(link) for link in _LINK.split(source) if link != "::"
+    )
+
+
 def _may_be_url(text: str) -> bool:
+    if _SPARK.match(text):
+        return False
     may_be = "://" in text or text.startswith("jdbc:")
-    return may_be and not (_PLAIN.fullmatch(text) or _SPARK.match(text))
+    return (may_be and not _PLAIN.fullmatch(text)) or is_mistyped(text)
+
+
+def _is_of_another_kind(text: str) -> bool:
+    is_path = text[:1] == "/" and text[1:2] != "/"
+    return is_path or text.startswith("jdbc:") or _SPARK.match(text) is not None
+
+
+def _mistyped(text: str) -> tuple[str, str, str] | None:
+    """Take what was meant for a URL apart: all up to its user or host, its scheme, and the rest."""
+    if _is_of_another_kind(text):
+        return None
+    if found := _MISWRITTEN.fullmatch(text):
+        before, scheme, marks, rest = found.groups()
+        if _is_miswritten(scheme.lower(), marks, rest):
+            return before + marks, scheme, rest
+    prefix = _PREFIX.match(text)
+    if prefix and not prefix[0]:
+        return None
+    found = _ANY_SCHEME_AND_USER.fullmatch(text) or _USER_ALONE.fullmatch(text)
+    return (found[1], "", found[2]) if found else None
+
+
+def _led(text: str) -> tuple[str, str] | None:
+    """Take a URL apart from what stands before it: a blank, a quote, a mark that can't be seen."""
+    if "://" not in text or _is_of_another_kind(text) or _PREFIX.match(text):
+        return None
+    found = _LED.fullmatch(text)
+    return (found[1], found[2]) if found else None
+
+
+def _is_miswritten(scheme: str, marks: str, rest: str) -> bool:
+    """Whether these marks between a scheme and what follows are no slip in a name but in a URL."""
+    if marks == "://":
+        return False
+    if re.fullmatch(":///+", marks):
+        return scheme in WITH_A_HOST
+    if ":" not in marks and ";" not in marks:
+        return scheme in WEB and "@" in rest
+    return bool(re.search(r"[/\\]", marks)) or scheme in WEB or "@" in rest or "=" in rest
 
 
 def _parts(text: str) -> Iterator[Part]:
@@ -148,6 +227,15 @@ def _parts(text: str) -> Iterator[Part]:
 def _parts_of_one(text: str, depth: int = 0) -> Iterator[Part]:
     if depth > DEEPEST:
         yield _hidden(text, told_apart=True)
+        return
+    if wrong := _mistyped(text):
+        before, scheme, rest = wrong
+        yield _shown(before)
+        yield from _after_scheme(scheme, rest, depth, rest.rfind("@") + 1)
+        return
+    if led := _led(text):
+        yield Part(led[0], without_secrets(led[0]))
+        yield from _parts_of_one(led[1], depth + 1)
         return
     prefix = _PREFIX.match(text)
     if not prefix or "://" not in text:
@@ -165,8 +253,13 @@ def _parts_of_one(text: str, depth: int = 0) -> Iterator[Part]:
     if _NESTED.match(rest):
         yield from _parts_of_one(rest, depth + 1)
         return
+    yield from _after_scheme(scheme, rest, depth)
+
+
+def _after_scheme(scheme: str, rest: str, depth: int, end: int | None = None) -> Iterator[Part]:
     scheme = scheme.lower().partition("+")[0]
-    end = _end_of_user(scheme, rest)
+    if end is None or scheme in FILES:
+        end = _end_of_user(scheme, rest)
     if end:
         yield from _user(scheme, rest[: end - 1])
     host = re.split("[/?#;]", rest[end:], maxsplit=1)[0]
@@ -280,6 +373,8 @@ def without_secrets(text: str) -> str:
     if len(text) > LONGEST_TEXT:  # what is cut off may be half a secret, so not all that is left is told
         return without_secrets(text[:LONGEST_TEXT])[:LONGEST_SENTENCE]
     text = _ODD_USER.sub(f"{HIDDEN}@", _ORACLE_USER.sub(rf"\1{HIDDEN}@", text))
+    for pattern in _MISWRITTEN_IN_WORDS:
+        text = pattern.sub(rf"\1{HIDDEN}@", text)
     text = _URL_IN_WORDS.sub(_url_in_words, text)
     text = _CONNECTION.sub(lambda found: _IN_CONNECTION.sub(f"={HIDDEN}", found[0]), text)
     text = _SECRET_PAIR.sub(rf"\1{HIDDEN}", text)
@@ -330,6 +425,9 @@ class Secrets:
 
 
 def _hidden_parts(text: str) -> Iterator[str]:
+    if not _may_be_url(text):
+        for pattern in _MISWRITTEN_IN_WORDS:
+            yield from (found[0][len(found[1]) : -1] for found in pattern.finditer(text))
     for url in [text] if _may_be_url(text) else [found[0] for found in _URL_IN_WORDS.finditer(text)]:
         for part in _parts(url):
             if part.text != part.shown:
@@ -346,7 +444,7 @@ def _words_in(hidden: str) -> Iterator[str]:
         values = [form[found.end() :] for found in re.finditer("=", form)]
         values += [re.split("[;&]", value, maxsplit=1)[0] for value in values]
         for word in (form, *form.split(":", 1)[1:], *values):
-            yield from _decoded(word)
+            yield from _decoded(word) | _decoded(word.strip("'\" \t"))
 
 
 def _names_in(hidden: str) -> Iterator[str]:

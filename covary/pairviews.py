@@ -6,7 +6,7 @@ from rich.text import Text
 from covary.answers import interval_words, sample_words
 from covary.columnpairs import Pair, Pairs
 from covary.joinwords import column_of
-from covary.wording import chance_of, count_of, duration, printable, signed, table_of
+from covary.wording import chance_of, count_of, duration, lines_of, printable, signed, table_of
 
 WIDE = 120
 
@@ -27,7 +27,7 @@ def pairs_view(found: Pairs, width: int) -> RenderableType:
             Text(chance_of(hit.q_value)),
         ]
         table.add_row(*cells, *([Text(printable(_keys(pair)))] if on else []))
-    return Group(*([table] if len(found) else []), Text(_closing(found)))
+    return Group(*([table] if len(found) else []), lines_of([_closing(found)]))
 
 
 def _keys(pair: Pair) -> str:

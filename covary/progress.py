@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
@@ -60,7 +59,7 @@ def showing_work(words: str = COLUMNS, first: str = "") -> Iterator[Callable[[in
         with _lines_of_work(words, first) as show:
             yield show
         return
-    columns = SpinnerColumn(), BarColumn(BAR_WIDTH), TextColumn("{task.description}")
+    columns = SpinnerColumn(), BarColumn(BAR_WIDTH), TextColumn("{task.description}", markup=False)
     bar = Bar(*columns, console=screen, transient=True)
     task = bar.add_task(first or AT_WORK, total=None)
     try:
@@ -111,7 +110,11 @@ def _line_now_and_then(words: str, clock: Callable[[], float]) -> Callable[[int,
 
 @contextmanager
 def _bar(screen: Console) -> "Iterator[OnProgress]":
-    spinner, text, clock = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
+    spinner, text, clock = (
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        TimeElapsedColumn(),
+    )
     with Bar(spinner, text, clock, console=screen, transient=True) as bar:
         task = bar.add_task("Looking for tables ...", total=None)
 
@@ -119,8 +122,7 @@ def _bar(screen: Console) -> "Iterator[OnProgress]":
             if now.done or now.reading:
                 bar.columns = (spinner, BarColumn(BAR_WIDTH), text, clock)
             room = max(screen.width - ROOM_BESIDE_THE_LINE, LEAST_ROOM)
-            line = escape(progress_line(now, room))
-            bar.update(task, description=line, total=now.total, completed=now.done)
+            bar.update(task, description=progress_line(now, room), total=now.total, completed=now.done)
 
         yield show
 

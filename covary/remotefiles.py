@@ -4,12 +4,11 @@ import glob
 import posixpath
 from collections.abc import Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from covary.errors import CovaryError, NothingThere, UnreadableTable
-from covary.filesystems import file_system, remote_facts
+from covary.filesystems import file_system, plain_words, remote_facts
 from covary.lakehouses import folders_around, lakehouses_among, remote_lakehouse_at
 from covary.localfiles import os_reason
 from covary.masking import Secrets, bare_url
@@ -17,16 +16,6 @@ from covary.tablesource import FoundFile
 
 REQUESTS_AT_ONCE = 32
 WEB, PAGE = ("http://", "https://"), "text/html"
-
-
-# What stores mean by their errors, by the name of the error: their packages need not be installed.
-PLAIN_WORDS = {
-    "FileNotFoundError": "there is no such file, folder or bucket",
-    "NoCredentialsError": "no credentials were found; set them as for the store's own command line",
-    "PermissionError": "no permission; see which credentials are set",
-    "EndpointConnectionError": "its server can't be reached",
-    "ClientConnectorError": "its server can't be reached",
-}
 
 
 def remote_files(url: str) -> Iterator[FoundFile]:
@@ -83,8 +72,12 @@ def _listed(files: Any, place: str) -> tuple[dict[str, Any], str]:
         return files.glob(place, detail=True), posixpath.dirname(fixed)
     if place.startswith(WEB):
         # To look for links, all of a page would be read, and what is no page may have no end.
-        with suppress(FileNotFoundError):
+        try:
             info = files.info(place)
+        except FileNotFoundError as problem:
+            if isinstance(problem.__cause__, TimeoutError):  # nor will it answer to the next question
+                raise
+        else:
             if info.get("mimetype") != PAGE:
                 return {place.rstrip("/"): info}, place.rstrip("/")
     # Of a file on the web, a listing tells nothing but its own name.
@@ -116,11 +109,8 @@ def _is_hidden(path: str, root: str) -> bool:
 
 
 def _reason(problem: Exception, url: str) -> str:
-    # What is not found may have a cause that tells more: a web server that does not answer.
-    kinds = [type(each).__name__ for each in (problem.__cause__, problem) if each]
-    plain = next((PLAIN_WORDS[kind] for kind in kinds if kind in PLAIN_WORDS), None)
-    if plain:
+    if plain := plain_words(problem):
         return plain
     if isinstance(problem, OSError):
         return Secrets.of(url).hide(os_reason(problem))
-    return " ".join([f"{kinds[-1]}:", *Secrets.of(url).hide(str(problem)).split()])[:200]
+    return " ".join([f"{type(problem).__name__}:", *Secrets.of(url).hide(str(problem)).split()])[:200]

@@ -1,7 +1,8 @@
 """Folders for what is not to last: nobody else can look into them, and none stays behind.
 
 A process that is killed can't remove its own. So each folder tells by its name which process made it, and is
-locked as long as that lives; the next process of the same user removes those of the dead.
+locked as long as that lives; the next process of the same user removes those of the dead. A name proves
+nothing, as anybody may give one: only a folder with our mark in it is ever removed.
 """
 
 import atexit
@@ -9,13 +10,17 @@ import fcntl
 import os
 import re
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
+from uuid import uuid4
 
 NAME = re.compile(r"covary-(\d+)-[a-z0-9_]{8}")  # as mkdtemp makes them
+MARK = "covary-scratch"  # the first file of every such folder
+MARKED = b"This folder is scratch of covary's: covary removes it when the process that made it has ended.\n"
 
 
 @contextmanager
@@ -24,12 +29,13 @@ def scratch_folder() -> Iterator[Path]:
     _sweep_once()
     maker = os.getpid()
     folder = Path(tempfile.mkdtemp(prefix=f"covary-{maker}-"))
-    lock = _locked(folder)
+    lock = _locked(folder)  # before it is marked, so that whoever sees the mark sees the lock too
     try:
+        set_mark(folder)
         yield folder
     finally:
         if os.getpid() == maker:  # not in a child that was forked meanwhile
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_scratch(folder)
         if lock is not None:
             os.close(lock)
 
@@ -47,24 +53,69 @@ def _sweep_once() -> None:
     sweep()
 
 
+def scratch_name() -> Path:
+    """Name a folder that another process makes for this one, with `make_scratch`."""
+    return Path(tempfile.gettempdir(), f"covary-{os.getpid()}-{uuid4().hex[:8]}")
+
+
+def make_scratch(folder: Path) -> None:
+    """Make a folder of such a name, and mark it, if it is not there yet."""
+    folder.mkdir(mode=0o700, exist_ok=True)
+    set_mark(folder)
+
+
+def set_mark(folder: Path) -> None:
+    """Write into a folder that it is covary's to remove."""
+    with suppress(FileExistsError), (folder / MARK).open("xb") as mark:
+        mark.write(MARKED)
+
+
+def remove_scratch(folder: Path) -> None:
+    """Remove a folder and all that is in it, the mark last: what a process killed here leaves is known."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                shutil.rmtree(entry.path, ignore_errors=True)
+            elif entry.name != MARK:
+                with suppress(OSError):
+                    os.unlink(entry.path)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
 def sweep() -> None:
     """Remove the folders of this user's processes that are dead."""
     with suppress(OSError), os.scandir(tempfile.gettempdir()) as entries:
         for entry in entries:
             match = NAME.fullmatch(entry.name)
             if match and not _is_running(int(match[1])):
-                _remove(Path(entry.path))
+                _remove_if_ours(Path(entry.path))
 
 
-def _remove(folder: Path) -> None:
+def _remove_if_ours(folder: Path) -> None:
     lock = _locked(folder)
     if lock is None:  # another user's, a link, or held by a process that only another container sees
         return
     try:
-        if os.fstat(lock).st_uid == os.geteuid():
-            shutil.rmtree(folder, ignore_errors=True)
+        if os.fstat(lock).st_uid == os.geteuid() and _has_mark(lock):
+            remove_scratch(folder)
     finally:
         os.close(lock)
+
+
+def _has_mark(folder: int) -> bool:
+    """Whether covary made an open folder: by a file of this user's in it, not a link, that says so."""
+    try:
+        mark = os.open(MARK, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+    except OSError:
+        return False
+    try:
+        status = os.fstat(mark)
+        is_ours = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
+        return is_ours and os.read(mark, len(MARKED) + 1) == MARKED
+    except OSError:
+        return False
+    finally:
+        os.close(mark)
 
 
 def _locked(folder: Path) -> int | None:

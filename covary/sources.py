@@ -1,6 +1,8 @@
 """What is a table: files, folders, globs, URLs, catalogs and databases -> TableSources with unique names."""
 
+import glob
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +18,7 @@ from covary.filesystems import is_url, open_bytes
 from covary.icebergtables import catalog_tables, is_of_catalog
 from covary.lakehouses import lakehouse_at
 from covary.localfiles import absolute_path, local_files
-from covary.masking import Secrets, bare_url, is_connection_string, lacks_values
+from covary.masking import Secrets, bare_url, is_connection_string, is_mistyped, lacks_values, shown_url
 from covary.remotefiles import REQUESTS_AT_ONCE, remote_files, remote_table
 from covary.sparksources import is_of_spark, spark_tables
 from covary.tablefiles import tables_in
@@ -105,14 +107,31 @@ def source_name(source: str) -> str:
 
 def _is_no_path(source: str) -> bool:
     """Whether a source is a URL of a kind that isn't read: jdbc:postgresql://..., simplecache::s3://..."""
+    if is_mistyped(source) or source.startswith("jdbc:"):
+        return not _is_there(source)
     return "://" in source and not (source.startswith("file://") or os.path.lexists(source))
 
 
+def _is_there(source: str) -> bool:
+    """Whether a file, a table of a file, or files matching a glob are there, however odd their names."""
+    names = [source, *(source[: found.start()] for found in re.finditer("#", source))]
+    if any(os.path.lexists(absolute_path(name)) for name in names if name):
+        return True
+    return (
+        glob.has_magic(source) and next(glob.iglob(absolute_path(source), recursive=True), None) is not None
+    )
+
+
 def _require_in_full(source: str) -> None:
+    if is_mistyped(source) and not _is_there(source):
+        raise CovaryError(
+            f"{shown_url(source).strip()!r} looks like a URL that is mistyped; write scheme://host/path "
+            f"without anything before it, or the name of a file that is there"
+        )
     if lacks_values(source):
         raise UnreadableTable(source, NOT_STORED)
     named_otherwise = is_of_catalog(source) or is_of_spark(source)
-    if not named_otherwise and is_connection_string(source) and not os.path.lexists(absolute_path(source)):
+    if not named_otherwise and is_connection_string(source) and not _is_there(source):
         raise CovaryError(
             "a connection string is no source; name a database by its URL: mssql+pyodbc://user@host/database"
         )

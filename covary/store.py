@@ -25,7 +25,7 @@ INDEX/
 import json
 import re
 from collections.abc import Mapping, Set
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -114,7 +114,7 @@ def read_manifest(index: Path) -> Manifest:
         seed = content["config"].pop("seed")
         manifest = _manifest_from(content)
     except (KeyError, TypeError, ValueError, AttributeError, CovaryError):
-        raise DamagedIndex(f"{file} is damaged: entries are missing; {remedy}") from None
+        raise DamagedIndex(f"{file} is damaged: entries are missing or unknown; {remedy}") from None
     if sealed is None:
         raise DamagedIndex(f"{file} is damaged: it was altered; put it back, or {remedy}")
     if seed != manifest.config.scheme.seed:
@@ -177,6 +177,10 @@ def _not_an_index(index: Path) -> NotAnIndex:
 
 
 def _manifest_from(content: dict[str, Any]) -> Manifest:
+    if content.keys() - {"checksum"} != {each.name for each in fields(Manifest)}:
+        raise ValueError("entries are missing or unknown")
+    if any(each.keys() != {known.name for known in fields(StoredSegment)} for each in content["segments"]):
+        raise ValueError("entries of a segment are missing or unknown")
     config = content["config"]
     segments = tuple(_stored_segment_from(each) for each in content["segments"])
     if not segments or len({segment.name for segment in segments}) < len(segments):

@@ -23,7 +23,7 @@ from covary.fileformat import (
     format_unpacked,
     split_name,
 )
-from covary.filesystems import FileFacts, look_at, open_bytes
+from covary.filesystems import FileFacts, failing_as_files_do, look_at, open_bytes
 from covary.icebergtables import iceberg_source, is_of_catalog
 from covary.localfiles import os_reason
 from covary.masking import bare_url
@@ -69,7 +69,7 @@ def _format_in(file: FoundFile, compression: str | None) -> str:
     if compression is None:
         raise NotATable("no compressed file, whatever its name says")
     try:
-        with open_bytes(file.path) as stream:
+        with failing_as_files_do(), open_bytes(file.path) as stream:
             return format_unpacked(stream, compression, file.explicit)
     except OSError as error:
         raise NotToBeSeen(os_reason(error)) from None
@@ -88,11 +88,12 @@ def _lakehouse_table(file: FoundFile, lakehouse: str) -> TableSource:
 
 def _look(file: FoundFile) -> tuple[FileFacts, bytes]:
     try:
-        if file.facts:
-            with open_bytes(file.path) as stream:
-                facts, head = file.facts, stream.read(HEAD_BYTES)
-        else:
-            facts, head = look_at(file.path, HEAD_BYTES)
+        with failing_as_files_do():
+            if file.facts:
+                with open_bytes(file.path) as stream:
+                    facts, head = file.facts, stream.read(HEAD_BYTES)
+            else:
+                facts, head = look_at(file.path, HEAD_BYTES)
     except OSError as error:
         raise NotToBeSeen(os_reason(error)) from None
     if not head:
@@ -102,7 +103,7 @@ def _look(file: FoundFile) -> tuple[FileFacts, bytes]:
 
 def _tables_in_zip(archive: TableSource) -> Sequence[TableSource | SkippedSource]:
     try:
-        with open_bytes(archive.path) as file, zipfile.ZipFile(file) as opened:
+        with failing_as_files_do(), open_bytes(archive.path) as file, zipfile.ZipFile(file) as opened:
             every = [info for info in opened.infolist() if not _is_hidden(info)]
     except OSError as error:
         raise NotToBeSeen(os_reason(error)) from None

@@ -28,7 +28,7 @@ from covary.csvsplit import BLOCK_BYTES
 from covary.encodings import NAMES
 from covary.errors import NoSuchColumn, UnreadableTable, hiding
 from covary.faults import Faults
-from covary.filesystems import facts_of
+from covary.filesystems import facts_of, failing_as_files_do, words_of
 from covary.masking import Secrets
 from covary.tablesource import TableSource
 
@@ -187,9 +187,9 @@ def _file_version(source: TableSource) -> str:
 def _reading(source: TableSource) -> Iterator[None]:
     with hiding(source.path):
         try:
-            yield
+            with failing_as_files_do():
+                yield
         except FAILURES as error:
-            text = str(error.strerror if isinstance(error, OSError) and error.strerror else error)
-            text = Secrets.of(source.path).hide(text)
-            reason = text.strip().split("\n")[0][:120] or type(error).__name__
+            text = Secrets.of(source.path).hide(words_of(error))
+            reason = text.strip().split("\n")[0][:120]
             raise UnreadableTable(source.place, reason) from error

@@ -66,7 +66,7 @@ def history(index: options.IndexFolder, as_json: options.Json = False) -> None:
     if as_json:
         print_json({"index": str(index), "history": [change.to_dict() for change in changes]})
     else:
-        show(history_view(changes))
+        show(history_view(changes, str(index)))
 
 
 def check(index: options.IndexFolder, as_json: options.Json = False) -> None:

@@ -1,8 +1,9 @@
 """How facts are written for a person: numbers, names, lines and tables."""
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
-from rich.console import Group
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -10,7 +11,11 @@ NAMES_SHOWN = 8
 
 
 def printable(text: str) -> str:
-    """Return text from a file on one line and without anything that a terminal would obey."""
+    """Return text from a file on one line and without anything that a terminal would obey.
+
+    Whatever reaches a person goes through this: cells and lines here, and once more all that is printed, in
+    `covary.terminal.show` and `covary.exits.complain`.
+    """
     return "".join(c if c.isprintable() else " " if c.isspace() else "�" for c in text)
 
 
@@ -64,9 +69,25 @@ def lines_of(lines: Iterable[str]) -> Group:
     return Group(*(Text(printable(line)) for line in lines))
 
 
-def table_of(*headings: str) -> Table:
+class PlainTable(Table):
+    """A table whose cells say what they hold: rich would take [red] in a name for an order."""
+
+    def add_row(self, *cells: RenderableType | None, **settings: Any) -> None:
+        """Add a row; of a name, only what is no order to the terminal."""
+        super().add_row(*map(_plain_cell, cells), **settings)
+
+
+def _plain_cell(cell: RenderableType | None) -> RenderableType | None:
+    if isinstance(cell, str):
+        return Text(printable(cell))
+    if isinstance(cell, Text) and not cell.plain.isprintable():
+        return Text(printable(cell.plain), cell.style)
+    return cell
+
+
+def table_of(*headings: str) -> PlainTable:
     """Make a table without lines; a heading that ends in ">" is of numbers."""
-    table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0), pad_edge=False)
+    table = PlainTable(box=None, header_style="dim", padding=(0, 2, 0, 0), pad_edge=False)
     for heading in headings:
         numeric = heading.endswith(">")
         table.add_column(

@@ -1,11 +1,11 @@
 import json
-from urllib.parse import quote, quote_plus
+from urllib.parse import quote, quote_plus, unquote
 
 import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from covary.masking import Secrets, lacks_values, shown_url, without_secrets
+from covary.masking import Secrets, is_mistyped, lacks_values, shown_url, without_secrets
 from covary.tablesource import shown
 
 # A secret begins and ends with what nothing else here holds, so that half a secret is seen too.
@@ -101,6 +101,75 @@ def test_a_password_that_breaks_its_url_is_not_shown(form, secret, host):
     assert (host if "{host}" in form else "bucket") in shown_url(url)
 
 
+# What a person types who means a URL: the wrong marks after the scheme, or something before it.
+MISTYPED = [
+    " https://me:{secret}@{host}/a.csv",
+    "\thttps://me:{secret}@{host}/a.csv",
+    "'https://me:{secret}@{host}/a.csv",
+    '"https://{host}/a.csv?token={secret}"',
+    "\ufeffhttps://me:{secret}@{host}/a.csv",
+    "https:/me:{secret}@{host}/a.csv",
+    "https:///me:{secret}@{host}/a.csv",
+    "https://///me:{secret}@{host}/a.csv",
+    "https:me:{secret}@{host}/a.csv",
+    "https//me:{secret}@{host}/a.csv",
+    "https;//me:{secret}@{host}/a.csv",
+    "https ://me:{secret}@{host}/a.csv",
+    "https:// me:{secret}@{host}/a.csv",
+    "https::/me:{secret}@{host}/a.csv",
+    "https:://me:{secret}@{host}/a.csv",
+    "https:\\\\me:{secret}@{host}/a.csv",
+    "https:/{secret}@{host}/a.csv",
+    "HTTPS:/me:{secret}@{host}/a.csv",
+    "https:/{host}/a.csv?token={secret}",
+    "https:{host}/a.csv?token={secret}",
+    "s3:/KEY:{secret}@bucket/a.csv",
+    "s3:///KEY:{secret}@bucket/a.csv",
+    "sftp:/me:{secret}@{host}/a.csv",
+    "postgresql:me:{secret}@{host}/db",
+    "postgresql:/me:{secret}@{host}/db#t",
+    "mysql+pymysql:/me:{secret}@{host}/db",
+    "mysql:me:{secret}@{host}/db",
+    "snowfake:me:{secret}@{host}/db",
+    "htps:/me:{secret}@{host}/a.csv",
+    "me:{secret}@{host}/db",
+    "//me:{secret}@{host}/a.csv",
+    "./https://me:{secret}@{host}/a.csv",
+    "zip://a.csv::https:/me:{secret}@{host}/a",
+    "--from=https://me:{secret}@{host}/a.csv",
+    "https:/me:{secret}@{host}/a?u=https://me:{secret}@{host}/b",
+]
+IN_WORDS = [form for form in MISTYPED if not form.startswith(("me:", "//"))]
+
+
+@pytest.mark.parametrize("form", MISTYPED)
+@given(secret=ENCODED, host=HOSTS)
+def test_a_mistyped_url_is_known_and_does_not_show_its_secret(form, secret, host):
+    text = form.format(secret=secret, host=host)
+    assert is_mistyped(text) or form.startswith("zip:")
+    seen = shown(text)
+    assert not holds(seen, secret)
+    assert shown(seen) == seen
+    secrets = Secrets.of(text)
+    for word in (unquote(secret), secret, text):
+        assert not holds(secrets.hide(f"error near {word} in line 7"), secret)
+
+
+@pytest.mark.parametrize("form", IN_WORDS)
+@given(secret=ENCODED, host=HOSTS)
+def test_nor_does_a_sentence_around_a_mistyped_url(form, secret, host):
+    text = form.format(secret=secret, host=host)
+    as_a_path = [f"no /work/{text}"] if form.startswith(("https:/", "s3:/", "postgresql:")) else []
+    for sentence in (f"can't open {text} (404)", f"GET '{text}': no", *as_a_path):
+        assert not holds(without_secrets(sentence), secret)
+
+
+@pytest.mark.parametrize("form", [form for form in MISTYPED if "@" in form and "zip:" not in form])
+@given(secret=SECRETS, host=HOSTS)
+def test_a_mistyped_url_hides_whatever_a_password_holds(form, secret, host):
+    assert not holds(shown(form.format(secret=secret, host=host)), secret)
+
+
 def written(secret):
     encoded = quote(secret, safe="")
     coded = encoded, encoded.lower(), quote_plus(secret)
@@ -143,6 +212,7 @@ def test_a_source_without_a_secret_is_shown_as_it_is(text):
     assert shown(text) == text
     assert not lacks_values(text)
     assert not Secrets.of(text)
+    assert not is_mistyped(text)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,8 @@ import sys
 import time
 from pathlib import Path
 
+from covary.scratch import MARK
+
 
 def tell(given, watch):
     yield from (given, os.environ["POLARS_MAX_THREADS"], os.getpid())
@@ -52,7 +54,7 @@ def die_of(given, watch):
     yield (
         watch.ends_at("deadly"),
         watch.ends_at("other"),
-        sorted(path.name for path in watch.folder.iterdir()),
+        sorted(path.name for path in watch.folder.iterdir() if path.name != MARK),
     )
     yield watch.folder
 

@@ -1,5 +1,6 @@
 """What covary may not write to, remove or follow, whatever lies in the folder it is given."""
 
+import io
 import json
 import os
 import shutil
@@ -7,12 +8,14 @@ import shutil
 import numpy as np
 import polars as pl
 import pytest
+from rich.console import Console
 
 import covary
-from covary import commits
+from covary import commits, history
+from covary.changeviews import COMMITS_SHOWN, history_view
 from covary.commits import building, commit
 from covary.errors import CannotWrite, DamagedIndex, NotAnIndex, StoreError, UnsupportedFormat
-from covary.history import read_history
+from covary.history import Change, read_history
 from covary.integrity import check_index
 from covary.kernel import finish, sketch_rows
 from covary.keyrows import exact_key
@@ -451,6 +454,8 @@ ODD = {
     "sources that are no texts": lambda content: {"sources": [5]},
     "a seed beyond any": with_config(seed=10**4000),
     "no seed": lambda content: {"config": {}},
+    "what no manifest has": lambda content: {"z": [{}, {}]},
+    "what no segment has": with_segment(z=[{}]),
 }
 
 
@@ -464,12 +469,56 @@ def test_a_sealed_manifest_with_odd_entries_is_refused_in_short(index, changes):
 
 
 @pytest.mark.parametrize(
-    "line", ["[" * 5000, '{"command": {"a": 1}, "time": 1}', '{"command": "x", "names": 5}']
+    "line",
+    [
+        "[" * 5000,
+        '{"command": {"a": 1}, "time": 1}',
+        '{"command": "x", "names": 5}',
+        '{"command": "x", "time": 3e11}',
+        '{"command": "x", "time": NaN}',
+        '{"command": "x", "time": 1, "bytes": 1e300}',
+        '{"command": "x", "time": 1, "new": "1"}',
+        '{"command": "x", "time": 1, "names": {"a": "b"}}',
+        '{"command": "x", "time": 1, "names": {"a": [5]}}',
+        '{"command": "x", "time": 1, "names": {"a": [' + "[" * 900 + "]" * 900 + "]}}",
+        '{"command": "x", "time": 1, "manifest": ' + "[" * 900 + "]" * 900 + "}",
+        "5",
+    ],
 )
 def test_a_history_with_odd_lines_is_damage(index, line):
     (index / "history.jsonl").write_text(f"{line}\n")
     with pytest.raises(DamagedIndex, match="remove it"):
         read_history(index)
+
+
+def test_any_time_and_size_that_a_history_may_tell_is_shown(index):
+    line = (
+        f'{{"command": "x", "time": {history.LAST_SECOND - 1}, "bytes": {history.MOST - 1}, "seconds": 1e17}}'
+    )
+    (index / "history.jsonl").write_text(f"{line}\n")
+    [told] = read_history(index)
+    shown = io.StringIO()
+    Console(file=shown, width=200).print(history_view([told], "lake"))
+    assert "9892-" in shown.getvalue()
+
+
+def test_a_history_longer_than_any_is_refused_before_it_is_read(index, monkeypatch):
+    monkeypatch.setattr(history, "MOST_COMMITS", 3)
+    line = '{"command": "x", "time": 1}\n'
+    (index / "history.jsonl").write_text(3 * line)
+    assert len(read_history(index)) == 3
+    (index / "history.jsonl").write_text(4 * "[\n")
+    with pytest.raises(DamagedIndex, match=r"history.jsonl .*remove it.*its 4 lines"):
+        read_history(index)
+
+
+def test_a_long_history_is_shown_from_its_newest_commits():
+    changes = [Change("index", 1e9, new=number) for number in range(COMMITS_SHOWN + 5)]
+    shown = io.StringIO()
+    Console(file=shown, width=200).print(history_view(changes, "lake"))
+    assert "5 earlier commits: covary history lake --json" in shown.getvalue()
+    assert len(shown.getvalue().splitlines()) == COMMITS_SHOWN + 2
+    assert f" {COMMITS_SHOWN + 4:,} " in shown.getvalue()
 
 
 def test_a_manifest_too_long_to_be_read_again_is_not_written(index, monkeypatch):

@@ -1,17 +1,21 @@
 import gzip
 import io
+import socket
+import time
 import zipfile
+from contextlib import ExitStack, suppress
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
 import boto3
+import fsspec
 import polars as pl
 import pytest
 
 from covary import build_index
 from covary.errors import MissingPart, UnreadableTable
-from covary.filesystems import facts_of
+from covary.filesystems import NO_ANSWER, facts_of, file_system, words_of
 from covary.sources import find_tables, table_at
 from covary.tables import layout_of, plan_chunks, read_chunk
 
@@ -140,3 +144,78 @@ def test_a_file_on_the_web_is_a_table_and_stays_one_while_its_server_is_down(
 def test_a_key_in_a_url_is_in_no_reason():
     _, _, unlisted = find_tables(["s3://AK:s3cret@bucket/x", __file__.replace("test_remotefiles.py", "*.py")])
     assert "s3cret" not in str(unlisted)
+
+
+def serve_badly(listening, manner):
+    """Accept whoever comes, and answer in a bad manner."""
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\nContent-Type: text/csv\r\n\r\n"
+    held = []
+    with suppress(OSError):
+        while True:
+            talk, _ = listening.accept()
+            held.append(talk)
+            asked = talk.recv(4000)
+            if manner == "silent":
+                continue
+            talk.sendall(head)
+            if asked.startswith(b"GET"):
+                talk.sendall(b"key,x\n1,2\n")
+            if manner == "broken off" or asked.startswith(b"HEAD"):
+                talk.shutdown(socket.SHUT_RDWR)
+    for talk in held:
+        talk.close()
+
+
+@pytest.fixture
+def bad_web(monkeypatch):
+    """Start servers that answer badly; none is waited for for long."""
+    monkeypatch.setattr("covary.filesystems.SECONDS_WITHOUT_A_BYTE", 0.3)
+    with ExitStack() as at_end:
+
+        def start(manner):
+            listening = at_end.enter_context(socket.create_server(("127.0.0.1", 0)))
+            serving = Thread(target=serve_badly, args=(listening, manner), daemon=True)
+            serving.start()
+            at_end.callback(listening.shutdown, socket.SHUT_RDWR)
+            return f"http://127.0.0.1:{listening.getsockname()[1]}"
+
+        yield start
+
+
+@pytest.mark.parametrize(
+    ("manner", "told"), [("silent", "did not answer"), ("stuck", "did not answer"), ("broken off", "middle")]
+)
+@pytest.mark.parametrize("name", ["a.csv", "a.parquet", "a.zip", "a.csv.gz"])
+def test_a_server_that_answers_badly_is_given_up_in_words(bad_web, manner, told, name):
+    started = time.monotonic()
+    with pytest.raises(UnreadableTable, match=told):
+        table_at(f"{bad_web(manner)}/{name}")
+    assert time.monotonic() - started < 5
+
+
+def test_a_server_that_says_nothing_is_asked_for_no_more_than_one_file(bad_web):
+    started = time.monotonic()
+    with pytest.raises(UnreadableTable, match="did not answer"):
+        find_tables([f"{bad_web('silent')}/a.csv"])
+    assert time.monotonic() - started < 5
+
+
+def test_what_is_configured_for_the_web_stays(monkeypatch):
+    monkeypatch.setitem(fsspec.config.conf, "https", {"client_kwargs": {"headers": {"a": "b"}}})
+    files, _ = file_system("simplecache::https://h/a.csv")
+    files = getattr(files, "fs", files)
+    assert files.client_kwargs["headers"] == {"a": "b"}
+    assert files.client_kwargs["timeout"].total is None
+
+
+@pytest.mark.parametrize(
+    ("problem", "words"),
+    [
+        (TimeoutError(), NO_ANSWER),
+        (TimeoutError(110, "Connection timed out"), "Connection timed out"),
+        (ValueError(), "ValueError"),
+        (FileNotFoundError(2, "No such file"), "No such file"),
+    ],
+)
+def test_no_error_is_told_without_words(problem, words):
+    assert words_of(problem) == words

@@ -10,7 +10,16 @@ from pathlib import Path
 import pytest
 
 import covary
-from covary.scratch import lasting_folder, scratch_folder, sweep
+from covary.scratch import (
+    MARK,
+    MARKED,
+    lasting_folder,
+    make_scratch,
+    remove_scratch,
+    scratch_folder,
+    scratch_name,
+    sweep,
+)
 from covary.sparksettings import private_java
 
 ROOT = Path(covary.__file__).parents[1]
@@ -35,6 +44,7 @@ def left_by(process, folder, ending="abcdefgh"):
     left = folder / f"covary-{process}-{ending}"
     (left / "spark-1" / "blockmgr").mkdir(parents=True)
     (left / "spark-1" / "rows").write_text("secret")
+    (left / MARK).write_bytes(MARKED)
     return left
 
 
@@ -61,6 +71,50 @@ def test_what_a_dead_process_left_is_removed_and_nothing_else(temporary, dead):
     assert not gone.exists()
     assert all((folder / "spark-1" / "rows").exists() for folder in kept)
     assert (temporary / f"covary-{dead}-aaaaaaaa").exists()
+
+
+def lying_mark(kind, mark, elsewhere):
+    mark.unlink()
+    if kind == "of other content":
+        mark.write_bytes(MARKED + b"\n")
+    elif kind == "cut short":
+        mark.write_bytes(MARKED[:-1])
+    elif kind == "a link":
+        elsewhere.write_bytes(MARKED)
+        mark.symlink_to(elsewhere)
+    elif kind == "a folder":
+        mark.mkdir()
+    elif kind == "a pipe":
+        os.mkfifo(mark)
+
+
+@pytest.mark.parametrize("kind", ["missing", "of other content", "cut short", "a link", "a folder", "a pipe"])
+def test_a_folder_that_only_has_the_name_of_one_is_left(temporary, dead, kind):
+    thesis = left_by(dead, temporary, "results1") / "spark-1" / "rows"
+    lying_mark(kind, temporary / f"covary-{dead}-results1" / MARK, temporary / "mark")
+    sweep()
+    assert thesis.read_text() == "secret"
+
+
+def test_every_scratch_folder_is_marked_from_its_first_moment(temporary):
+    with scratch_folder() as folder:
+        assert (folder / MARK).read_bytes() == MARKED
+        assert os.listdir(folder) == [MARK]
+    folder = scratch_name()
+    assert not folder.exists()
+    for _ in range(2):
+        make_scratch(folder)
+        assert os.listdir(folder) == [MARK]
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+def test_the_mark_is_removed_last(temporary, dead, monkeypatch):
+    """So that the next sweep knows what somebody left who was killed at it."""
+    left = left_by(dead, temporary)
+    monkeypatch.setattr("shutil.rmtree", lambda *_, **__: None)
+    (left / "a").touch()
+    remove_scratch(left)
+    assert sorted(os.listdir(left)) == [MARK, "spark-1"]
 
 
 def test_a_link_is_not_followed(temporary, dead):

@@ -185,6 +185,48 @@ def test_no_secret_is_in_an_index_nor_on_the_screen(web, tmp_path, without_spark
     assert {"two/one", "two/two"} <= {hit.table for hit in hits} <= {*read} - {own}
 
 
+MISTYPED = [
+    " https://u:hush@localhost:1/x.csv",
+    "\thttps://u:hush@localhost:1/x.csv",
+    "http:///u:hush@localhost:1/y.csv",
+    "https:/u:hush@localhost:1/x.csv",
+    "postgresql:u:hush@h/db",
+    "'s3://KEY:hush@bucket/x",
+    "u:hush@h/db",
+    "https:/h/x.csv?token=hush",
+    "https:/u:hu*sh-hush@h/x.csv",
+]
+
+
+@pytest.mark.parametrize("source", MISTYPED)
+def test_a_mistyped_url_is_refused_and_nowhere_shown(source, tmp_path, without_spark, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    pl.DataFrame({"place": PLACES, "y": range(60)}).write_csv("good.csv")
+    sides = ["--left-key", "place", "--left-value", "y", "--right-key", "place", "--right-value", "y"]
+    for command in (["index", "good.csv", source, "--into", "i"], ["estimate", source, "good.csv", *sides]):
+        monkeypatch.setattr(sys, "argv", ["covary", *command])
+        ran = CliRunner().invoke(cli.app, command)
+        assert ran.exit_code == 2
+        assert "looks like a URL that is mistyped; write scheme://host/path" in ran.output
+        assert secrets_in(ran.output) == []
+    assert secrets_in(everything_in("i")) == []
+    assert secrets_in("".join(capfd.readouterr())) == []
+    monkeypatch.setattr(sys, "argv", ["covary", "info", "i", source])
+    assert secrets_in(CliRunner().invoke(cli.app, ["info", "i", source]).output) == []
+
+
+@pytest.mark.parametrize("name", ["a:b@c.csv", "https:a@b.csv", " s3:x@y.csv", "s3:/KEY:x@y.csv"])
+def test_a_file_of_a_name_like_a_url_is_a_file(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path(name).parent.mkdir(exist_ok=True)
+    pl.DataFrame({"place": PLACES, "y": range(60)}).write_csv(name)
+    assert source_name(name) == str(tmp_path / name)
+    [table] = find_tables([name]).tables
+    assert table.path == table_at(name).path == str(tmp_path / name)
+    glob = f"{name[:-5]}*.csv"
+    assert [found.path for found in find_tables([glob]).tables] == [str(tmp_path / name)]
+
+
 def test_what_was_not_stored_is_asked_for_again_and_its_tables_stay(web, tmp_path, without_spark):
     pl.DataFrame({"place": PLACES, "y": range(60)}).write_csv(tmp_path / "good.csv")
     into = tmp_path / "index"

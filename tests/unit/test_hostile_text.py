@@ -1,0 +1,189 @@
+"""Whatever stands in an index, a file or a history, on the screen it is text: no order and no markup."""
+
+import io
+import json
+import unicodedata
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+from rich.console import Console, Group
+from rich.table import Table
+from rich.text import Text
+from typer.testing import CliRunner
+
+from covary import cli, terminal
+from covary.changeviews import done_view, history_view, inspection_view
+from covary.columnpairs import Pair, Pairs
+from covary.commits import building, commit
+from covary.facts import build_view, describe
+from covary.history import Change
+from covary.integrity import Inspection
+from covary.joinwords import explanations_view
+from covary.kernel import finish, sketch_rows
+from covary.keyrows import exact_key
+from covary.pairviews import pairs_view
+from covary.progress import _bar
+from covary.query import open_index
+from covary.records import ColumnNote, TableRecord
+from covary.segment import build_segment
+from covary.segmentfiles import write_segment
+from covary.sketches import SketchConfig
+from covary.store import Manifest
+from covary.terminal import show
+from covary.watching import Progress
+from covary.wording import lines_of, table_of
+
+CONFIG = SketchConfig(64, normaliser="text-1")
+MARKUP = "[link=http://x]a[/link][/x][red]:smile:"
+ORDERS = "\x1b[31m\x1b]0;t\x07\x9b31m\x90\x00\r\b\u202e\u2066\u200f\u2028\n"
+HOSTILE = f"b{ORDERS}{MARKUP}e"
+KEYS = [f"k{n}" for n in range(60)]
+
+
+def is_an_order(char):
+    return char != "\n" and unicodedata.category(char) in {"Cc", "Cf", "Cs", "Zl", "Zp"}
+
+
+def require_harmless(told):
+    assert [char for char in told if is_an_order(char)] == []
+
+
+@pytest.fixture(params=[80, 400])
+def width(request, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(request.param))
+    return request.param
+
+
+def hostile_record(**more):
+    columns = tuple(
+        ColumnNote(
+            f"{name}{HOSTILE}", HOSTILE, role, HOSTILE, (f"{name}{HOSTILE}", HOSTILE), 1, 2,
+            (HOSTILE,), ((HOSTILE, HOSTILE),),
+        )
+        for name, role in (("k", "key"), ("v", "number"), ("w", HOSTILE))
+    )  # fmt: skip
+    sentences = {name: (HOSTILE,) for name in ("damage", "left_out", "remarks")}
+    given = {"name": HOSTILE, "path": f"/{HOSTILE}", "rows": 60, "bytes": 5, "version": HOSTILE}
+    given |= {"columns": columns, "member": HOSTILE, "source": HOSTILE, "checksum": HOSTILE}
+    return TableRecord(**given | sentences | more)
+
+
+@pytest.fixture
+def index(tmp_path):
+    """An index with hostile text wherever there is text."""
+    rng, folder = np.random.default_rng(3), tmp_path / "index"
+    numbers = {f"v{HOSTILE}": pl.Series(rng.normal(size=60))}
+    key = f"k{HOSTILE}"
+    made = finish(sketch_rows(pl.DataFrame({key: KEYS}), [exact_key(key)], numbers, CONFIG, HOSTILE), CONFIG)
+    odd = [
+        replace(sketch, pair=replace(sketch.pair, value=f"o{HOSTILE}"), aggregate=HOSTILE) for sketch in made
+    ]
+    skipped = hostile_record(name=f"s{HOSTILE}", problem=HOSTILE, source="")
+    away = replace(skipped, name=f"a{HOSTILE}", path=HOSTILE, member=None)
+    with building(folder) as draft:
+        records = [(hostile_record(), made + odd), (skipped, []), (away, [])]
+        stored = write_segment(build_segment(records), draft.folder)
+        names = ((HOSTILE, f"z{HOSTILE}"),) * 4
+        commit(draft, Manifest(CONFIG, (stored,), *names))
+    line = {"command": HOSTILE, "time": 1, "names": {"new": [HOSTILE], HOSTILE: [HOSTILE]}, "new": 1}
+    (folder / "history.jsonl").write_text(json.dumps(line) + "\n")
+    return folder
+
+
+def told_by(*command):
+    ran = CliRunner().invoke(cli.app, [str(each) for each in command])
+    assert ran.exception is None or isinstance(ran.exception, SystemExit), ran.exception
+    require_harmless(ran.output)
+    return ran.output
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["info"], ["info", "--table", HOSTILE], ["history"], ["check"], ["info", "--table", "x[/x]\x1b"]],
+)
+@pytest.mark.parametrize("as_json", [[], ["--json"]], ids=["for a person", "as JSON"])
+def test_no_command_about_an_index_shows_an_order(index, width, command, as_json):
+    told = told_by(command[0], index, *command[1:], *as_json)
+    if "x[/x]\x1b" not in command and command != ["check"] and width == 400:
+        assert MARKUP in told.replace("\n", "")
+
+
+@pytest.mark.parametrize("more", [[], ["--explain"], ["--max-q", "1e-300"], ["--null"], ["--json"]])
+@pytest.mark.parametrize("asked", ["hostile", "plain"])
+def test_no_answer_shows_an_order(index, width, tmp_path, more, asked):
+    table = tmp_path / ("t.csv" if asked == "plain" else "t[x][red]\x1b[31m\u202e.csv")
+    key, value = ("k", "v") if asked == "plain" else ("[/x]\x1b[31m\u202ek", "[red]\x9bv")
+    pl.DataFrame({key: KEYS, value: np.random.default_rng(3).normal(size=60)}).write_csv(table)
+    told_by("query", table, "--key", key, "--value", value, "--index", index, *more)
+
+
+def test_no_answer_without_hits_shows_an_order(index, width, tmp_path):
+    pl.DataFrame({"k": [f"{HOSTILE}{n}" for n in range(60)], "v": range(60)}).write_csv(tmp_path / "t.csv")
+    told_by("query", tmp_path / "t.csv", "--key", "k", "--value", "v", "--index", index)
+
+
+def test_no_estimate_shows_an_order(tmp_path, width):
+    key, value = "[/x]\x1b[31m\u202ek", "[red]\x9bv"
+    table = tmp_path / "t[x][red]\x1b[31m\u202e.csv"
+    pl.DataFrame({key: KEYS, value: np.random.default_rng(3).normal(size=60)}).write_csv(table)
+    sides = [part for side in ("left", "right") for part in (f"--{side}-key", key, f"--{side}-value", value)]
+    told_by("estimate", table, table, *sides)
+
+
+def printed(view, capsys):
+    show(view)
+    told = capsys.readouterr().out
+    require_harmless(told)
+    return told
+
+
+def test_no_view_shows_an_order(index, width, capsys, tmp_path):
+    pl.DataFrame({"k": KEYS, "v": np.random.default_rng(3).normal(size=60)}).write_csv(tmp_path / "t.csv")
+    answer = open_index(index).query(tmp_path / "t.csv", "k", "v", explain=True)
+    assert len(answer) == 2
+    asked = replace(answer.query, table=HOSTILE, key=HOSTILE, value=HOSTILE)
+    hostile_hits = [
+        replace(hit, granularity=HOSTILE, met=((HOSTILE, HOSTILE),), rows_per_key=3.0) for hit in answer
+    ]
+    pairs = Pairs(HOSTILE, 2, 1, 1, 0.05, tuple(Pair(asked, hit) for hit in hostile_hits), 5.0)
+    assert MARKUP in printed(pairs_view(pairs, width), capsys).replace("\n", "") or width == 80
+    printed(explanations_view(replace(answer, query=asked, hits=tuple(hostile_hits))), capsys)
+    change = Change(HOSTILE, 1, 1, 1, 1, 1, names={kind: [HOSTILE] for kind in ("new", "lost", HOSTILE)})
+    for view in (build_view(describe(index), change, 5), done_view(HOSTILE, change)):
+        printed(view, capsys)
+    printed(history_view([change] * 1001, HOSTILE), capsys)
+    found = Inspection(HOSTILE, 1, 1, 1, {HOSTILE: HOSTILE}, (HOSTILE,), (HOSTILE,), (HOSTILE,))
+    printed(inspection_view(found, 5), capsys)
+
+
+@pytest.mark.parametrize("text", [HOSTILE, MARKUP, ORDERS, "\\[", "[/", "a\\"])
+@pytest.mark.parametrize("is_terminal", [False, True])
+def test_what_is_printed_is_text_whatever_its_maker_forgot(text, is_terminal, capsys, monkeypatch):
+    screen = Console(force_terminal=is_terminal, color_system=None, width=300, **terminal.AS_IT_STANDS)
+    monkeypatch.setattr(terminal, "console", lambda: screen)
+    careless = Table(text, title=text)
+    careless.add_row(text)
+    show(Group(careless, Text(text), text))
+    told = capsys.readouterr().out
+    require_harmless(told)
+    assert told.count(":smile:") == 5 * text.count(":smile:")
+
+
+@pytest.mark.parametrize("text", [HOSTILE, MARKUP, ORDERS])
+def test_a_cell_is_text_in_any_console(text):
+    rows = table_of("name")
+    rows.add_row(text)
+    shown = io.StringIO()
+    Console(file=shown, width=300).print(rows, lines_of([text]))
+    require_harmless(shown.getvalue())
+    assert shown.getvalue().count(":smile:") == 2 * text.count(":smile:")
+
+
+def test_progress_shows_names_as_they_are(monkeypatch):
+    shown = io.StringIO()
+    screen = Console(file=shown, width=300, force_terminal=True, color_system=None)
+    with _bar(screen) as tell:
+        tell(Progress(1, 2, reading=(MARKUP,), spark="working"))
+    assert MARKUP in shown.getvalue()
