@@ -30,7 +30,8 @@ from torture.trials import LARGE, LEAK, WRONG, Breach, Outcome, Suite
 from torture.workplace import Record, Workplace
 
 Rng = np.random.Generator
-DEADLINE = 240.0
+# A view may take half an hour by default, for which nobody here waits: what matters is that it is ended.
+SECONDS_A_TABLE, DEADLINE = 60, 240.0
 MEMORY = 1500 << 20
 INDEX_FEW, INDEX_TIMES = 24 << 20, 5  # how large an index may be: so much, or so many times its data
 SECRET = "hostile-secret-6c1f"
@@ -886,8 +887,9 @@ def try_one(place: Workplace, trial: int, hostile: Hostile) -> Outcome:
     before = snapshot(home)
     command = place.fresh if hostile in COSTLY else place.spark_desk
     with hostile.meanwhile(around) if hostile.meanwhile else nullcontext():
+        limit = ("--table-timeout", str(SECONDS_A_TABLE))
         built = record.run(
-            command, "index", str(around.data), "--into", str(index), "--json", deadline=DEADLINE
+            command, "index", str(around.data), "--into", str(index), *limit, "--json", deadline=DEADLINE
         )
     if not hostile.meanwhile:
         record.breaches += touched(before, snapshot(home), may_add=False)
