@@ -77,9 +77,7 @@ def index(tmp_path):
     numbers = {f"v{HOSTILE}": pl.Series(rng.normal(size=60))}
     key = f"k{HOSTILE}"
     made = finish(sketch_rows(pl.DataFrame({key: KEYS}), [exact_key(key)], numbers, CONFIG, HOSTILE), CONFIG)
-    odd = [
-        replace(sketch, pair=replace(sketch.pair, value=f"o{HOSTILE}"), aggregate=HOSTILE) for sketch in made
-    ]
+    odd = [replace(sketch, pair=replace(sketch.pair, value=f"o{HOSTILE}")) for sketch in made]
     skipped = hostile_record(name=f"s{HOSTILE}", problem=HOSTILE, source="")
     away = replace(skipped, name=f"a{HOSTILE}", path=HOSTILE, member=None)
     with building(folder) as draft:
@@ -92,10 +90,11 @@ def index(tmp_path):
     return folder
 
 
-def told_by(*command):
+def told_by(*command, code=0):
     ran = CliRunner().invoke(cli.app, [str(each) for each in command])
     assert ran.exception is None or isinstance(ran.exception, SystemExit), ran.exception
     require_harmless(ran.output)
+    assert ran.exit_code == code, ran.output
     return ran.output
 
 
@@ -105,8 +104,9 @@ def told_by(*command):
 )
 @pytest.mark.parametrize("as_json", [[], ["--json"]], ids=["for a person", "as JSON"])
 def test_no_command_about_an_index_shows_an_order(index, width, command, as_json):
-    told = told_by(command[0], index, *command[1:], *as_json)
-    if "x[/x]\x1b" not in command and command != ["check"] and width == 400:
+    no_such_table = "x[/x]\x1b" in command
+    told = told_by(command[0], index, *command[1:], *as_json, code=2 if no_such_table else 0)
+    if not no_such_table and command != ["check"] and width == 400:
         assert MARKUP in told.replace("\n", "")
 
 
