@@ -19,7 +19,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from select import POLLIN, poll
-from threading import Thread
+from threading import Lock, Thread
 from typing import Any, NamedTuple
 
 from covary.errors import CovaryError
@@ -109,6 +109,7 @@ class Apart:
 
     def __init__(self) -> None:
         self._process: _Process | None = None
+        self._one_at_a_time = Lock()  # two threads would take each other's answers
 
     def __enter__(self) -> "Apart":
         return self
@@ -129,6 +130,10 @@ class Apart:
             work: the pickle of the function and of its first arguments.
             given: what it is called with besides those; a `Watch` is the last.
         """
+        with self._one_at_a_time:
+            yield from self._done(work, given)
+
+    def _done(self, work: bytes, given: Any) -> Iterator[Any]:
         ended: list[Ended] = []
         folder = scratch_name()  # so that it is removed though this process is killed
         try:

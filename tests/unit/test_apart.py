@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,13 @@ def test_work_is_done_in_one_process_that_is_not_this_one(process):
     assert (given, threads) == ({"a": 1}, "1")
     assert number != os.getpid()
     assert done(process, "tell")[-1] == number
+
+
+def test_threads_that_ask_at_once_each_get_their_own_answer(process):
+    with ThreadPoolExecutor(4) as threads:
+        answers = list(threads.map(lambda given: done(process, "tell", given), range(40)))
+    assert [given for given, *_ in answers] == list(range(40))
+    assert len({number for *_, number in answers}) == 1
 
 
 def test_an_error_arrives_with_where_it_was_raised_and_ends_nothing(process):
