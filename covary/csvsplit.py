@@ -209,7 +209,7 @@ class _Scanner:
         """
         seen: csvscan.Text = text
         scan = csvscan.scan
-        if target - start >= COMPILED_FROM:
+        if len(text) - start >= COMPILED_FROM:  # of which a single record may be all
             scan, seen = _compiled_scan(), np.frombuffer(text, np.uint8)
         edits: list[Edit] = []
         room = np.empty((EDITS_AT_ONCE, 3), dtype=np.int64)
@@ -296,7 +296,9 @@ class _Scanner:
         """Go on to the end of a text, reading what follows it in the file as far as it takes."""
         stop, seen = len(text), text
         while start < stop:
-            piece = next(beyond, b"")
+            # As much again as was looked at, so that no record is read from its start more than a few times.
+            held = len(seen) - start
+            piece = _at_least(min(held, LONGEST_RECORD - held), beyond)
             seen += piece
             start, more = self.advance(seen, start, stop, not piece)
             edits = edits + more
@@ -315,6 +317,16 @@ class _Scanner:
         faults.rows += counts[csvscan.ROWS]
         for place, kind in KINDS.items():
             faults.add(kind, counts[place])
+
+
+def _at_least(size: int, pieces: Iterator[bytes]) -> bytes:
+    """The next piece, and more until they are so many bytes; none if there is none."""
+    found = [next(pieces, b"")]
+    held = len(found[0])
+    while held < size and (piece := next(pieces, b"")):
+        found.append(piece)
+        held += len(piece)
+    return b"".join(found)
 
 
 @cache
