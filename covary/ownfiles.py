@@ -1,5 +1,6 @@
 """What shows that a folder is an index of covary's, and how its files are opened: never through a link."""
 
+import errno
 import json
 import os
 import re
@@ -21,6 +22,7 @@ LARGEST_REWRITTEN = 4 << 20  # by hand or by another program, which is slower to
 # One of a million column pairs from 10,000 sources has 0.8 MB; 100,000 sources, and as many tables removed by
 # hand, take 13 MB. What says more than that is hardly covary's, and is refused before it fills the memory.
 LARGEST_MANIFEST = 16 << 20
+LARGE_FILE, MOST_HOLES, BLOCK_BYTES = 1 << 26, 1000, 512  # a file of a thousand times what its disk holds
 LINK = "it is a link, and covary follows none inside an index"
 
 
@@ -42,6 +44,29 @@ def open_plain(path: str | Path, flags: int = os.O_RDONLY) -> int:
         os.close(handle)
         raise
     return handle
+
+
+def open_whole(path: str | Path) -> int:
+    """Open a regular file to read it whole; one of holes is refused: it may be as long as it likes."""
+    handle = open_plain(path)
+    if _is_all_holes(handle):
+        os.close(handle)
+        raise NotPlain(0, "it is all holes, which would take hours to read", str(path))
+    return handle
+
+
+def _is_all_holes(handle: int) -> bool:
+    status = os.fstat(handle)
+    if status.st_size <= max(LARGE_FILE, MOST_HOLES * BLOCK_BYTES * status.st_blocks):
+        return False
+    if status.st_blocks:
+        return True
+    try:  # not every file system counts blocks
+        os.lseek(handle, 0, os.SEEK_DATA)
+    except OSError as problem:
+        return problem.errno == errno.ENXIO
+    os.lseek(handle, 0, os.SEEK_SET)
+    return False
 
 
 def read_plain(path: str | Path, at_most: int) -> bytes:

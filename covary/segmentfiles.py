@@ -1,8 +1,7 @@
-"""A segment on disk: Parquet that describes, Arrow that is mapped into memory and answers where it lies."""
+"""A segment on disk: packed Arrow describes it, Arrow mapped into memory answers where it lies."""
 
 import errno
 import mmap
-import os
 import shutil
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -29,7 +28,7 @@ from covary.checksums import (
     piece_count,
 )
 from covary.errors import DamagedIndex, StoreError
-from covary.ownfiles import NotPlain, open_plain, require_folder
+from covary.ownfiles import NotPlain, open_whole, require_folder
 from covary.plainarrow import NotPlainArrow, pack_table, read_batch, unpack_table
 from covary.records import NOTES, TABLES
 
@@ -71,7 +70,6 @@ FILES = frozenset(
     [*(f"{name}.arrow.zst" for name in FRAMES), *(f"{name}.arrow" for name in ARRAYS), CHECKSUMS]
 )
 ARROW_STARTS = 8  # bytes before the first message of an Arrow file
-LARGE_FILE, MOST_HOLES, BLOCK_BYTES = 1 << 26, 1000, 512  # a file of a thousand times what its disk holds
 NO_MORE_FILES = {errno.EMFILE, errno.ENFILE}
 SEGMENTS = "segments"  # the folder of an index in which they lie
 ALTERED = "its checksum does not match the manifest's"
@@ -369,17 +367,15 @@ def _packed_file(name: str) -> str:
 
 
 def _damaged(place: Path, problem: Exception | str) -> DamagedIndex:
-    reason = str(problem).strip().split("\n")[0][:100]
+    said = str(problem.strerror if isinstance(problem, NotPlain) else problem)
+    reason = said.strip().split("\n")[0][:100]
     index = next((folder.parent for folder in place.parents if folder.name == SEGMENTS), "INDEX")
     return DamagedIndex(f"{place} is damaged: {reason}; covary check {index} lists all that is")
 
 
 def _mapped(file: Path) -> mmap.mmap:
     try:
-        with open(open_plain(file), "rb") as stream:
-            status = os.fstat(stream.fileno())
-            if 0 < MOST_HOLES * BLOCK_BYTES * status.st_blocks < status.st_size > LARGE_FILE:
-                raise _damaged(file, "it is all holes, which would take hours to read")
+        with open(open_whole(file), "rb") as stream:
             return mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
     except ValueError as problem:  # it is empty
         raise _damaged(file, problem) from problem
@@ -424,7 +420,7 @@ def _as_numpy(column: pa.Array) -> npt.NDArray[Any]:
 def checksum_of(file: Path) -> str:
     """Checksum a file by XXH3: as fast as it can be read."""
     digest = xxhash.xxh3_128()
-    with open(open_plain(file), "rb") as stream:
+    with open(open_whole(file), "rb") as stream:
         while block := stream.read(1 << 22):
             digest.update(block)
     return digest.hexdigest()

@@ -13,9 +13,17 @@ from covary import plainarrow
 from covary.commits import building, commit
 from covary.errors import DamagedIndex, StoreError
 from covary.integrity import check_index
+from covary.ownfiles import NotPlain
 from covary.plainarrow import NotPlainArrow, pack_table, read_batch, unpack_table
 from covary.query import open_index
-from covary.segmentfiles import Segment, frame_schema, open_description, open_segment, write_segment
+from covary.segmentfiles import (
+    Segment,
+    frame_schema,
+    open_description,
+    open_segment,
+    stored_segment,
+    write_segment,
+)
 from covary.store import Manifest
 from tests.unit import lying_index
 
@@ -147,13 +155,16 @@ def test_arrays_that_are_packed_are_refused_unopened(segment):
         open_segment(segment)
 
 
-def test_a_file_of_holes_is_refused_before_it_is_read(segment):
+@pytest.mark.parametrize("begins", [True, False])
+def test_a_file_of_holes_is_refused_before_it_is_read(segment, begins):
     if os.statvfs(segment).f_blocks == 0:
         pytest.skip("this file system does not say what it holds")
-    with open(segment / "values.arrow", "r+b") as file:
+    with open(segment / "values.arrow", "r+b" if begins else "wb") as file:
         file.truncate(10 << 40)
     with pytest.raises(DamagedIndex, match=r"values\.arrow is damaged: it is all holes"):
         open_segment(segment)
+    with pytest.raises(NotPlain, match="it is all holes"):
+        stored_segment(segment)
 
 
 def test_too_many_open_files_are_no_damage(segment):
