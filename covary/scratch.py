@@ -6,6 +6,7 @@ nothing, as anybody may give one: only a folder with our mark in it is ever remo
 """
 
 import atexit
+import errno
 import fcntl
 import os
 import re
@@ -59,8 +60,12 @@ def scratch_name() -> Path:
 
 
 def make_scratch(folder: Path) -> None:
-    """Make a folder of such a name, and mark it, if it is not there yet."""
-    folder.mkdir(mode=0o700, exist_ok=True)
+    """Make a folder of such a name, and mark it, if it is not there yet; never take another user's."""
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
+        raise PermissionError(errno.EPERM, "somebody else has made it", str(folder))
     set_mark(folder)
 
 

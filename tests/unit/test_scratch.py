@@ -147,6 +147,25 @@ def test_what_another_user_left_is_his(temporary, dead):
     assert left.exists()
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+def test_what_another_user_made_in_advance_is_not_taken(temporary):
+    folder = scratch_name()
+    folder.mkdir()
+    os.chown(folder, 12345, -1)
+    with pytest.raises(PermissionError, match="somebody else has made it"):
+        make_scratch(folder)
+    assert os.listdir(folder) == []
+
+
+def test_a_link_that_was_made_in_advance_is_not_followed(temporary):
+    folder = scratch_name()
+    (temporary / "precious").mkdir()
+    folder.symlink_to(temporary / "precious")
+    with pytest.raises(PermissionError, match="somebody else has made it"):
+        make_scratch(folder)
+    assert os.listdir(temporary / "precious") == []
+
+
 CHILD = """
 import os, signal, sys
 from covary.scratch import lasting_folder, scratch_folder
