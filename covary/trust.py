@@ -5,7 +5,6 @@ servers that only this machine can reach. So what was given is noted apart from 
 folder, by digests.
 """
 
-import errno
 import json
 import os
 import stat
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from covary.errors import UntrustedSources
+from covary.urlmarks import state_folder
 
 RECORDS = "given-sources"
 LARGEST_RECORD = 64 << 20
@@ -114,12 +114,7 @@ def _note(digests: Collection[str], index: Path) -> None:
 
 
 def _record_of(index: Path) -> Path:
-    folder = os.environ.get("XDG_STATE_HOME") or ""
-    if not os.path.isabs(folder):
-        folder = os.path.expanduser("~/.local/state")
-    if not os.path.isabs(folder):
-        raise FileNotFoundError(errno.ENOENT, "there is no home folder")
-    return Path(folder, "covary", RECORDS, f"{_digest(_name_of(index))}.json")
+    return state_folder() / RECORDS / f"{_digest(_name_of(index))}.json"
 
 
 def _name_of(index: Path) -> str:

@@ -4,6 +4,7 @@ A mark is a keyed digest of the values. The key lies with the user, outside of e
 says nothing of the values to anybody who would try all that they can be.
 """
 
+import errno
 import hmac
 import os
 import secrets
@@ -35,20 +36,24 @@ def mark_of(url: str, make_key: bool = True) -> str:
 
 
 def state_folder() -> Path:
-    """Return where this user's programs keep what they must remember."""
+    """Return where this user's programs keep what they must remember; there is none without a home."""
     named = os.environ.get("XDG_STATE_HOME", "")
-    return Path(named if os.path.isabs(named) else os.path.expanduser("~/.local/state"), "covary")
+    folder = named if os.path.isabs(named) else os.path.expanduser("~/.local/state")
+    if not os.path.isabs(folder):
+        raise FileNotFoundError(errno.ENOENT, "there is no home folder")
+    return Path(folder, "covary")
 
 
 def _key_of_user(make: bool) -> bytes | None:
-    file = state_folder() / "key"
     try:
+        file = state_folder() / "key"
         return _read_key(file) or (_made_key(file) if make else None)
     except OSError as problem:
         if not make:
             return None
+        where = f" in {problem.filename}" if problem.filename else ""
         raise CovaryError(
-            f"can't keep the key in {file} by which URLs are told apart whose parameters differ "
+            f"can't keep the key{where} by which URLs are told apart whose parameters differ "
             f"({problem.strerror}); set XDG_STATE_HOME to a folder that you can write to"
         ) from None
 

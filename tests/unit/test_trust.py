@@ -12,9 +12,10 @@ from typer.testing import CliRunner
 
 import covary
 from covary.cli import app
-from covary.errors import UntrustedSources
+from covary.errors import CovaryError, UntrustedSources
 from covary.maintenance import compact_index, remove_tables
 from covary.store import read_manifest
+from covary.urlmarks import mark_of
 
 pytestmark = pytest.mark.usefixtures("without_spark")
 
@@ -190,6 +191,8 @@ def test_without_a_home_nothing_is_written_beside_the_work(tables, tmp_path, mon
     monkeypatch.chdir(tables)
     with pytest.warns(UserWarning, match="there is no home folder"):
         covary.build_index(".", tmp_path / "index", size=32)
+    with pytest.raises(CovaryError, match=r"can't keep the key .*there is no home folder.*XDG_STATE_HOME"):
+        mark_of("https://host/a.csv?page=1")
     assert os.listdir(tables) == ["mine.csv"]
 
 
