@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import IO
 
 from covary.errors import CannotWrite, IndexBusy, StoreError
-from covary.history import HISTORY, Change, append_change, require_own_history
+from covary.history import FULL_HISTORY, HISTORY, Change, append_change, require_own_history
 from covary.ownfiles import (
     LARGEST_MANIFEST,
     MANIFEST,
@@ -363,6 +363,7 @@ def commit(draft: Draft, manifest: Manifest, change: Change | None = None) -> No
         raise IndexBusy(
             f"{index} was changed by another covary in the meantime; nothing of this one was kept"
         )
+    _set_aside_if_full(index / HISTORY)
     _part_from_copies(index / HISTORY, draft)
     append_change(index, change or Change.of("write", manifest), text)
     if draft.before and not draft.known:
@@ -391,9 +392,16 @@ def _put_in_place(draft: Draft, segment: StoredSegment) -> None:
     new.rename(place)
 
 
-def _set_aside(path: Path) -> None:
+def _set_aside(path: Path, why: str = "damaged") -> None:
     """Give another name to what is in the way, and may not be covary's."""
-    path.rename(path.with_name(f"{path.name}.damaged-{uuid.uuid4().hex[:12]}"))
+    path.rename(path.with_name(f"{path.name}.{why}-{uuid.uuid4().hex[:12]}"))
+
+
+def _set_aside_if_full(history: Path) -> None:
+    """Begin another history before one is so long that it is not read any more, nor may be copied."""
+    with suppress(FileNotFoundError):
+        if history.lstat().st_size > FULL_HISTORY:
+            _set_aside(history, "older")
 
 
 def _part_from_copies(file: Path, draft: Draft) -> None:

@@ -23,8 +23,10 @@ LAST_SECOND = 250_000_000_000  # in the year 9892: not much later, dates end
 MOST = 1 << 60  # tables, bytes or seconds of a commit
 LINE_START = b'{"command": "'
 LONGEST_TAIL = 16 << 20  # of a history that is looked at before a line is added: hundreds of commits
-# An honest line has 300 bytes, and 30 kB if it names all that it may: one a night fills this in years.
 LARGEST_HISTORY = 16 << 20
+# An honest line has 300 bytes, and 30 kB if it names all that it may: one a night fills this in a year or
+# many. Then it is set aside, and another is begun.
+FULL_HISTORY = LARGEST_HISTORY >> 1
 MOST_COMMITS = 100_000
 NAMES_KEPT = 100  # of each kind: a first build may have a hundred thousand
 

@@ -4,6 +4,7 @@ INDEX/
   covary-index             tells that the folder is covary's to write and to remove files in
   manifest.json            settings, sources, and every segment's files with their sizes and checksums
   history.jsonl            one line per commit: when, what was read, changed and removed
+  history.jsonl.older-*    what was before, once that had 8 MB
   lock                     held by whoever writes
   segments/NAME/
     tables.arrow.zst       one row per table: where it came from, its rows, or why it was skipped

@@ -512,6 +512,17 @@ def test_a_history_longer_than_any_is_refused_before_it_is_read(index, monkeypat
         read_history(index)
 
 
+def test_a_full_history_is_set_aside_and_never_copied(index, tmp_path):
+    file = index / "history.jsonl"
+    os.truncate(file, 1 << 40)
+    (tmp_path / "copy").hardlink_to(file)  # by which a history is copied before it is written to
+    write_index(index, "u")
+    assert [change.command for change in read_history(index)] == ["write"]
+    [older] = index.glob("history.jsonl.older-*")
+    assert older.samefile(tmp_path / "copy")
+    assert older.stat().st_size == 1 << 40
+
+
 def test_a_long_history_is_shown_from_its_newest_commits():
     changes = [Change("index", 1e9, new=number) for number in range(COMMITS_SHOWN + 5)]
     shown = io.StringIO()
