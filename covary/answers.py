@@ -17,7 +17,7 @@ from covary.keysets import KeySets, SetEstimate
 from covary.measures import MEASURES
 from covary.ranking import BASELINES
 from covary.records import TableRecord
-from covary.wording import chance_of, count_of, duration, lines_of, printable, signed, table_of
+from covary.wording import chance_of, count_of, duration, lines_of, names_of, printable, signed, table_of
 
 
 def hits_view(hits: Hits, width: int) -> RenderableType:
@@ -36,7 +36,9 @@ def hits_view(hits: Hits, width: int) -> RenderableType:
     for row, join in zip(cells, joins, strict=True):
         table.add_row(*row, *([Text(join)] if wide else []))
     below = [] if wide else [Text("\nHow they join, by #"), _runs(joins), Text()]
-    return Group(headline, table, *below, lines_of([*chance_lines(hits), closing_line(hits)]))
+    return Group(
+        headline, table, *below, lines_of([*_damage_lines(hits), *chance_lines(hits), closing_line(hits)])
+    )
 
 
 def _headings(hits: Hits) -> list[str]:
@@ -102,6 +104,14 @@ def _runs(joins: Sequence[str]) -> RenderableType:
         run = f"{numbers[0]}-{numbers[-1]}" if len(numbers) > 1 else str(numbers[0])
         table.add_row(run, Text(join))
     return Padding(table, (0, 0, 0, 1))
+
+
+def _damage_lines(hits: Hits) -> list[str]:
+    """Name the tables of hits in which something was wrong."""
+    damaged = list(dict.fromkeys(printable(hit.table) for hit in hits if hit.damaged))
+    if not damaged:
+        return []
+    return [f"Read though damaged: {names_of(damaged)}. covary info INDEX --table NAME says what is wrong."]
 
 
 def chance_lines(hits: Hits) -> list[str]:

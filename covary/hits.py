@@ -58,6 +58,7 @@ class Hit(Estimate):
         query_distinct_keys: distinct keys of the query at this granularity.
         query_rows_per_key: how many rows of the query became one number, on average.
         hosts: how many tables join on as few keys as this one, if they are many: such a join says little.
+        damaged: whether something was wrong with the table that holds it, though it was read.
         explanation: how the keys met, if that was asked for.
     """
 
@@ -78,6 +79,7 @@ class Hit(Estimate):
     query_distinct_keys: float
     query_rows_per_key: float
     hosts: int | None
+    damaged: bool = False
     explanation: Explanation | None = None
 
     def to_dict(self) -> dict[str, Any]:

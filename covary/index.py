@@ -113,8 +113,18 @@ class StoredSketches:
 
     def sketch_at(self, number: int) -> Sketch:
         """Return a sketch by its number in the index."""
+        segment, own_number = self._in_segment(number)
+        return segment.sketch(own_number)
+
+    def is_damaged(self, number: int) -> bool:
+        """Whether something was wrong with the table that a sketch was made from, though it was read."""
+        segment, own_number = self._in_segment(number)
+        return segment.is_damaged(own_number)
+
+    def _in_segment(self, number: int) -> tuple[OpenSegment, int]:
+        """Return the segment that holds a sketch, and its number there."""
         segment = int(np.searchsorted(self._firsts, number, side="right")) - 1
-        return self.segments[segment].sketch(number - int(self._firsts[segment]))
+        return self.segments[segment], number - int(self._firsts[segment])
 
     def value_ranges(self, numbers: npt.NDArray[np.int64]) -> tuple[Floats, Floats]:
         """Return the bounds of the values of sketches, also of keys that were cut off."""

@@ -147,6 +147,10 @@ class OpenSegment:
             self._named[fact] = named_by(self.segment, fact)
         return self._named[fact]
 
+    def is_damaged(self, number: int) -> bool:
+        """Whether something was wrong with the table that a sketch was made from."""
+        return bool(self.segment.places["damaged"][int(self.table_of[number])])
+
     def sketch(self, number: int) -> Sketch:
         """Return one sketch as it was built."""
         _ = self._blocks  # nothing leads outside

@@ -222,6 +222,7 @@ class Index(StoredSketches):
             query_distinct_keys=own_keys,
             query_rows_per_key=query.counts.kept_rows / max(own_keys, 1.0),
             hosts=hosts,
+            damaged=self.is_damaged(number),
         )
 
 

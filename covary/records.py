@@ -34,6 +34,7 @@ TABLES = pl.Schema(
         "member": pl.String(),
         "source": pl.String(),
         "checksum": pl.String(),
+        "damaged": pl.Boolean(),
     }
 )
 NOTES = pl.Schema(
@@ -108,6 +109,11 @@ class TableRecord:
     remarks: tuple[str, ...] = ()
 
     @property
+    def damaged(self) -> bool:
+        """Whether it was read though something is wrong with it: short, so that each hit of it can say so."""
+        return bool(self.damage)
+
+    @property
     def place(self) -> str:
         """Where it is, and which table of what is there."""
         return table_place(self.path, self.member)
@@ -136,7 +142,7 @@ def records_of(tables: pl.DataFrame) -> list[TableRecord]:
     """Read the records that rows hold."""
     return [
         TableRecord(
-            **row
+            **{name: fact for name, fact in row.items() if name != "damaged"}
             | {name: tuple(row[name]) for name in ("damage", "left_out", "remarks")}
             | {"columns": tuple(ColumnNote(**_frozen(column)) for column in row["columns"])}
         )

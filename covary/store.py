@@ -45,7 +45,7 @@ from covary.ownfiles import (
 from covary.segmentfiles import FILES, SEGMENTS, StoredFile, StoredSegment
 from covary.sketches import SketchConfig
 
-FORMAT = 7
+FORMAT = 8
 SEGMENT_NAME = re.compile(r"[0-9a-f]{32}")  # the checksum of what it holds
 SEGMENT_FILE = re.compile(r"[a-z_]+\.(arrow|arrow\.zst|parquet)")
 SCRATCH = ".building-"  # how the folders begin in which writers work

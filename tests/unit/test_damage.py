@@ -1,4 +1,5 @@
 import gzip
+import io
 import json
 import time
 import tracemalloc
@@ -7,9 +8,11 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 from covary import cli, open_index, plans, sketch
+from covary.answers import hits_view
 from covary.errors import DamagedTable, UnreadableTable
 from covary.facts import describe
 from covary.faults import Faults
@@ -31,6 +34,12 @@ def read(path, text, chunk_bytes=1 << 30):
     chunks = plan_chunks(source, layout, chunk_bytes)
     frames = [frame for chunk in chunks for frame in read_chunk(chunk, layout, faults=faults)]
     return pl.concat(frames), faults.sentences()
+
+
+def shown_text(view):
+    console = Console(file=io.StringIO(), width=200)
+    console.print(view)
+    return console.file.getvalue()
 
 
 def text_of(rows, header=HEADER):
@@ -348,3 +357,6 @@ def test_an_index_tells_damage_and_so_does_an_answer(tmp_path, own_table, build_
     assert hits.to_dict()["damage"] == hits.damage
     assert "1 of 300 rows opens a stray quote" in hits.damage[0]
     assert all(hit.sample_size == 300 for hit in hits if hit.value == "n")
+    assert {(hit.table, hit.damaged) for hit in hits} == {("clean", False), ("theirs", True)}
+    assert {hit["damaged"] for hit in hits.to_dict()["hits"]} == {True, False}
+    assert "Read though damaged: theirs. covary info INDEX --table NAME" in shown_text(hits_view(hits, 80))
