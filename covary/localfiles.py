@@ -94,7 +94,23 @@ def _root_of(table: str, root: str) -> str:
     return root if table.startswith(os.path.join(root, "")) else os.path.dirname(table)
 
 
-def _walk(folder: str, root: str, seen: set[tuple[int, int]]) -> Found:
+def _walk(top: str, root: str, seen: set[tuple[int, int]]) -> Found:
+    # Folders may lie in each other deeper than calls can.
+    open_folders = [_found_in_folder(top, root, seen)]
+    while open_folders:
+        each = next(open_folders[-1], None)
+        if each is None:
+            open_folders.pop()
+        elif isinstance(each, str):
+            open_folders.append(_found_in_folder(each, root, seen))
+        else:
+            yield each
+
+
+def _found_in_folder(
+    folder: str, root: str, seen: set[tuple[int, int]]
+) -> Iterator[FoundFile | SkippedSource | str]:
+    """What is right in a folder, in order; a folder by its path."""
     try:
         status = os.stat(folder)
         with os.scandir(folder) as entries:
@@ -119,7 +135,4 @@ def _walk(folder: str, root: str, seen: set[tuple[int, int]]) -> Found:
         except OSError as error:  # a link that leads nowhere but back to itself
             yield SkippedSource(entry.path, os_reason(error))
             continue
-        if is_folder:
-            yield from _walk(entry.path, root, seen)
-        else:
-            yield FoundFile(entry.path, root)
+        yield entry.path if is_folder else FoundFile(entry.path, root)

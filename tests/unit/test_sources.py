@@ -285,3 +285,22 @@ def test_members_of_a_zip_that_bear_one_name_are_told(tmp_path):
     ((path, reason),) = [(each.path, each.reason) for each in skipped]
     assert path.endswith("z.zip/a.csv")
     assert reason == "the zip holds 2 files of this name; only the last is read"
+
+
+@pytest.fixture
+def deep(tmp_path):
+    """A folder with files at its top and 1,200 folders below."""
+    deepest = "/".join(["d"] * 1200)
+    os.makedirs(tmp_path / "/".join(["d"] * 600))
+    os.makedirs(tmp_path / deepest)
+    write(tmp_path / deepest / "bottom.csv")
+    write(tmp_path / "top.csv")
+    yield tmp_path
+    (tmp_path / deepest / "bottom.csv").unlink()
+    while deepest:  # pytest can't remove it
+        (tmp_path / deepest).rmdir()
+        deepest = deepest.rpartition("/")[0]
+
+
+def test_folders_may_lie_in_each_other_deeper_than_calls_can(deep):
+    assert [Path(name).name for name in names(deep)] == ["bottom", "top"]
