@@ -107,7 +107,7 @@ def _tables_in_zip(archive: TableSource) -> Sequence[TableSource | SkippedSource
             every = [info for info in opened.infolist() if not _is_hidden(info)]
     except OSError as error:
         raise NotToBeSeen(os_reason(error)) from None
-    except zipfile.BadZipFile as error:
+    except (zipfile.BadZipFile, ValueError) as error:  # the latter for names that are not in UTF-8
         raise NotATable(f"a broken zip: {error}") from None
     except NotImplementedError as error:  # so zipfile names a version of the format that is newer than it
         raise NotATable(f"a zip that can't be read ({error}); pack it anew") from None

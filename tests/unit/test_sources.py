@@ -304,3 +304,14 @@ def deep(tmp_path):
 
 def test_folders_may_lie_in_each_other_deeper_than_calls_can(deep):
     assert [Path(name).name for name in names(deep)] == ["bottom", "top"]
+
+
+def test_a_zip_with_a_name_that_is_not_in_its_own_encoding_is_broken(tmp_path):
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.writestr("é.csv", CSV)
+    content = (tmp_path / "a.zip").read_bytes()
+    write(tmp_path / "a.zip", content.replace("é".encode(), b"\xff\xff"))
+    write(tmp_path / "b.csv")
+    tables, (skipped,), _ = find_tables([tmp_path])
+    assert [table.name for table in tables] == ["b"]
+    assert skipped.reason.startswith("a broken zip: ")
