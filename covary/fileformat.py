@@ -7,6 +7,7 @@ import os
 import zlib
 from collections.abc import Callable
 from functools import partial
+from io import BytesIO
 from typing import IO, Any
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ from covary.csvfile import is_text, looks_delimited
 from covary.encodings import utf16_byte_order
 
 HEAD_BYTES = 4096
+PACKED_HEAD_BYTES = 2 << 20  # more than a block of bzip2, of which nothing can be had before its end
 
 FORMATS = {
     ".csv": "csv", ".tsv": "csv", ".tab": "csv", ".txt": "csv",
@@ -93,7 +95,8 @@ def format_of(suffix: str, head: bytes, compression: str | None, explicit: bool)
 def format_unpacked(file: IO[bytes], compression: str, explicit: bool) -> str:
     """The format of what a compressed file holds if its name doesn't tell."""
     try:
-        head: bytes = UNPACKERS[compression](file).read(HEAD_BYTES)
+        # No more is looked at: gigabytes of zeros may follow an empty part, and are skipped one by one.
+        head: bytes = UNPACKERS[compression](BytesIO(file.read(PACKED_HEAD_BYTES))).read(HEAD_BYTES)
     except BROKEN as error:
         if getattr(error, "errno", None):
             raise

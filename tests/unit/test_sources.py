@@ -315,3 +315,13 @@ def test_a_zip_with_a_name_that_is_not_in_its_own_encoding_is_broken(tmp_path):
     tables, (skipped,), _ = find_tables([tmp_path])
     assert [table.name for table in tables] == ["b"]
     assert skipped.reason.startswith("a broken zip: ")
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress])
+def test_no_more_of_a_packed_file_is_unpacked_than_tells_what_it_holds(tmp_path, pack):
+    path = write(tmp_path / "a.gz", pack(b""))
+    with path.open("ab") as file:
+        file.truncate(8 << 30)  # a hole, which takes no room on the disk
+    started = time.monotonic()
+    assert not find_tables([tmp_path]).tables
+    assert time.monotonic() - started < 30
