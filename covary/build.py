@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
+from covary.apart import apart
 from covary.buildsettings import AskedSettings
 from covary.changes import Changes, compare, names_to_keep, same_as_before, with_emptied_sources
 from covary.collection import (
@@ -31,6 +32,7 @@ from covary.history import Change
 from covary.keychoice import split_key
 from covary.keyrows import SEPARATOR
 from covary.limits import DEFAULT_LIMITS, Limits, limits_of
+from covary.looking import looking_apart
 from covary.maintenance import in_few_segments, without_tables, written
 from covary.merging import all_of, merged
 from covary.opensegment import compile_ahead
@@ -210,7 +212,8 @@ def _look(
     there = places if refresh.repair else sources_there(places, settings, held.tables)
     keep = names_to_keep(held.tables, there, keep_missing=refresh.keep_missing)
     with looking_for_tables():
-        listing = find_tables(list(there.values()), settings.sources, keep, running)
+        look = looking_apart(apart(), limits)
+        listing = find_tables(list(there.values()), settings.sources, keep, running, look)
     listing = with_emptied_sources(without_index(listing, index), held.tables, there)
     listing = without_removed(away, listing, places)
     if refresh.checksum:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import repeat
 from typing import TYPE_CHECKING, NamedTuple
 
 import xxhash
@@ -21,7 +22,7 @@ from covary.localfiles import absolute_path, local_files
 from covary.masking import Secrets, bare_url, is_connection_string, is_mistyped, lacks_values, shown_url
 from covary.remotefiles import REQUESTS_AT_ONCE, remote_files, remote_table
 from covary.sparksources import is_of_spark, spark_tables
-from covary.tablefiles import tables_in
+from covary.tablefiles import Look, look_here, tables_in
 from covary.tablesource import FoundFile, Identity, SkippedSource, TableSource, shown
 from covary.urlmarks import mark_of
 
@@ -55,6 +56,7 @@ def find_tables(
     before: Collection[str] = (),
     names_to_keep: "Callable[[Listing], KnownNames | None] | None" = None,
     spark: "Callable[[], SparkSession] | None" = None,
+    look: Look = look_here,
 ) -> Listing:
     """Every table of the given sources, in a fixed order; an error if none of them can be looked into.
 
@@ -63,6 +65,7 @@ def find_tables(
         before: names of sources that held tables once; it is no mistake if one holds none now.
         names_to_keep: tells what names tables have in an index, if it keeps some that this listing lacks.
         spark: gives the session whose tables are named as spark:db.table.
+        look: how files are looked into that may do harm to who does.
     """
     tables: dict[tuple[str, str | None], tuple[TableSource, str]] = {}
     skipped: dict[str, SkippedSource] = {}
@@ -72,7 +75,7 @@ def find_tables(
         try:
             with hiding(source):
                 _require_in_full(source)
-                found = list(_found_in(source, spark))
+                found = list(_found_in(source, spark, look))
         except UnreadableTable as problem:
             if isinstance(problem, NothingThere) and name in before:
                 continue
@@ -184,9 +187,9 @@ def _table_named(given: str) -> TableSource:
     )
 
 
-def _tables_at(place: str) -> list[TableSource]:
+def _tables_at(place: str, look: Look = look_here) -> list[TableSource]:
     try:
-        found = tables_in(_named(place))
+        found = tables_in(_named(place), look)
     except NotATable as error:
         raise UnreadableTable(place, Secrets.of(place).hide(str(error))) from None
     return [table for table in found if isinstance(table, TableSource)]
@@ -208,7 +211,7 @@ def _named(given: str) -> FoundFile:
 
 
 def _found_in(
-    source: str, spark: "Callable[[], SparkSession] | None"
+    source: str, spark: "Callable[[], SparkSession] | None", look: Look
 ) -> Iterator[tuple[str, TableSource | SkippedSource]]:
     """The tables of one source, each with the folder below which it is named."""
     if is_of_spark(source):
@@ -218,7 +221,7 @@ def _found_in(
         return
     place, wanted = split_table(source)
     if is_database(place) or wanted is not None:
-        tables = server_tables(place) if is_database(place) else _tables_at(place)
+        tables = server_tables(place) if is_database(place) else _tables_at(place, look)
         root = os.path.dirname(bare_url(place) if is_url(place) else absolute_path(place))
         for table in tables if wanted is None else [the_table(tables, wanted, place)]:
             yield root, table
@@ -227,25 +230,25 @@ def _found_in(
         list_remote = catalog_tables if is_of_catalog(source) else remote_files
         files: list[FoundFile | SkippedSource] = list(list_remote(source))
         with ThreadPoolExecutor(REQUESTS_AT_ONCE) as asking:  # each file is a request away
-            looked_into = list(asking.map(_looked_into, files))
+            looked_into = list(asking.map(_looked_into, files, repeat(look_here)))  # several at once
     else:
         files = list(local_files(source))
-        looked_into = list(map(_looked_into, files))
+        looked_into = list(map(_looked_into, files, repeat(look)))
     for file, found in zip(files, looked_into, strict=True):
         for each in found:
             yield (file.root if isinstance(file, FoundFile) else ""), each
 
 
-def _looked_into(file: FoundFile | SkippedSource) -> Sequence[TableSource | SkippedSource]:
+def _looked_into(file: FoundFile | SkippedSource, look: Look) -> Sequence[TableSource | SkippedSource]:
     if isinstance(file, SkippedSource):
         return [file]
     with hiding(file.path):
-        return _tables_or_reason(file)
+        return _tables_or_reason(file, look)
 
 
-def _tables_or_reason(file: FoundFile) -> Sequence[TableSource | SkippedSource]:
+def _tables_or_reason(file: FoundFile, look: Look) -> Sequence[TableSource | SkippedSource]:
     try:
-        return tables_in(file)
+        return tables_in(file, look)
     except NotATable as error:
         reason = Secrets.of(file.path).hide(str(error))
         return [SkippedSource(file.path, reason, may_hold=isinstance(error, NotToBeSeen))]

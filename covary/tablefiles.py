@@ -3,8 +3,9 @@
 import os
 import zipfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from covary.deltatables import delta_source
 from covary.errors import UnreadableTable
@@ -30,12 +31,23 @@ from covary.masking import bare_url
 from covary.tablesource import FoundFile, SkippedSource, TableSource
 
 LAKEHOUSES = {"delta": delta_source, "iceberg": iceberg_source}
+Look = Callable[..., Any]  # of a path, a function, and what it is called with: gives what the function does
 
 
-def tables_in(file: FoundFile) -> Sequence[TableSource | SkippedSource]:
-    """The tables of one file."""
+def look_here(path: str, function: Callable[..., Any], *given: Any) -> Any:
+    """Look into a file in this process."""
+    return function(*given)
+
+
+def tables_in(file: FoundFile, look: Look = look_here) -> Sequence[TableSource | SkippedSource]:
+    """The tables of one file.
+
+    Args:
+        file: where it is.
+        look: how a file is looked into that only foreign readers can look into.
+    """
     if file.lakehouse:
-        return [_lakehouse_table(file, file.lakehouse)]
+        return [look(file.path, _lakehouse_table, file, file.lakehouse)]
     path = bare_url(file.path)
     stem, suffix = split_name(os.path.basename(path))
     if suffix in UNREAD_KINDS:
@@ -48,13 +60,13 @@ def tables_in(file: FoundFile) -> Sequence[TableSource | SkippedSource]:
     name = stem if folder == "." else f"{folder}/{stem}"
     table = TableSource(name, file.path, "csv", compression, None, facts.size, facts.version)
     if compression == "zip":
-        return _tables_in_zip(table)
+        return look(file.path, _tables_in_zip, table)  # type: ignore[no-any-return]
     if suffix in TELLS_NOTHING:
-        return [replace(table, format=_format_in(file, compression))]
+        return [replace(table, format=look(file.path, _format_in, file, compression))]
     if compression and suffix in DATABASES:
         raise NotATable("a compressed database isn't read; unpack it")
     if lister := lister_of(suffix, head):
-        return tables_in_database(table, lister)
+        return look(file.path, tables_in_database, table, lister)  # type: ignore[no-any-return]
     kind = format_of(suffix, head, compression, file.explicit)
     return [replace(table, format=kind)] if kind else []
 

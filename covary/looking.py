@@ -1,0 +1,42 @@
+"""Looking for the tables of files that only foreign readers can look into, in a process with limits.
+
+A zip, a database or the log of a lakehouse of some kilobytes can be made to fill the memory, to keep its
+reader busy for ever or to crash it. That costs the process, and the file is named; all others are found.
+"""
+
+import pickle
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+from covary.apart import Apart, Watch
+from covary.errors import CovaryError, UnreadableTable
+from covary.fileformat import NotATable, NotToBeSeen
+from covary.limits import DEFAULT_MEMORY, LEAST_SECONDS, Limits, too_much
+from covary.tablefiles import Look
+
+
+def looking_apart(process: Apart, limits: Limits) -> Look:
+    """Give a function that calls another in a process, for what lies at a path, and gives what that gives."""
+    return partial(_look, process, pickle.dumps((_looked, (limits,))))
+
+
+def _look(process: Apart, work: bytes, path: str, function: Callable[..., Any], *given: Any) -> Any:
+    (found,) = process.do(work, (path, function, given))
+    return found
+
+
+def _looked(limits: Limits, asked: tuple[str, Callable[..., Any], Any], watch: Watch) -> Iterator[Any]:
+    path, function, given = asked
+    if problem := too_much(watch.ends_at(path)):
+        raise NotToBeSeen(problem)
+    watch.begin(path, limits.seconds or LEAST_SECONDS, limits.memory or DEFAULT_MEMORY)
+    try:
+        found = function(*given)
+    except UnreadableTable as unreadable:
+        raise NotToBeSeen(unreadable.reason) from None
+    except (NotATable, CovaryError):
+        raise
+    except Exception as problem:  # nobody knows all errors of foreign readers
+        raise NotToBeSeen(f"{type(problem).__name__}: {problem}".split("\n")[0]) from None
+    yield found

@@ -1,0 +1,110 @@
+import os
+import signal
+import time
+import zipfile
+import zlib
+from pathlib import Path
+
+import pytest
+
+from covary.apart import Apart
+from covary.errors import MissingPart
+from covary.fileformat import NotToBeSeen
+from covary.limits import Limits
+from covary.looking import looking_apart
+from covary.sources import find_tables
+
+HERE = Path(__file__).parent
+CSV = b"day,x\n1,2\n3,4\n"
+measured = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="looks for memory in /proc")
+
+
+@pytest.fixture
+def look(monkeypatch):
+    monkeypatch.syspath_prepend(HERE)
+    with Apart() as process:
+        yield looking_apart(process, Limits(2, 400_000_000))
+
+
+def test_what_a_file_holds_is_found_as_if_it_were_looked_into_here(tmp_path, look):
+    for name in ("one.zip", "two.zip"):
+        with zipfile.ZipFile(tmp_path / name, "w") as archive:
+            for member in ("a.csv", "b.csv", "c.parquet")[: 1 if name == "one.zip" else 3]:
+                archive.writestr(member, CSV)
+    (tmp_path / "no.zip").write_bytes(b"PK\x03\x04broken")
+    (tmp_path / "no.sqlite").write_bytes(b"SQLite format 3\0 no more")
+    assert find_tables([tmp_path], look=look) == find_tables([tmp_path])
+
+
+def _stay(_):
+    time.sleep(60)
+
+
+def _die(_):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _fill(_):
+    room = []
+    while True:
+        room.append(bytearray(os.urandom(1 << 20)) * 16)
+        time.sleep(0.01)
+
+
+def _miss(_):
+    raise MissingPart("pip install 'it'")
+
+
+def _fail(_):
+    raise KeyError("it\nall of it")
+
+
+@measured
+@pytest.mark.parametrize(
+    ("function", "error", "said"),
+    [
+        (_stay, NotToBeSeen, "it took longer than 2 s; --table-timeout sets another limit"),
+        (_fill, NotToBeSeen, "it needs more than 0.4 GB of memory; --memory sets another limit"),
+        (_die, NotToBeSeen, "was killed twice"),
+        (_fail, NotToBeSeen, "KeyError: 'it"),
+        (_miss, MissingPart, "pip install 'it'"),
+    ],
+)
+def test_a_file_that_is_too_much_for_its_reader_is_named_and_the_next_is_looked_into(
+    look, function, error, said
+):
+    with pytest.raises(error, match=said):
+        look("/data/it", function, 1)
+    assert look("/data/next", len, "next") == 4
+
+
+@measured
+def test_a_packed_list_of_an_iceberg_table_fills_no_memory(tmp_path):
+    pytest.importorskip("pyiceberg")
+    from tests.unit.test_lakehouses import ROWS, iceberg, place_of  # noqa: PLC0415
+
+    path = Path(place_of(iceberg(tmp_path / "ice", ROWS)))
+    (listed,) = (path / "metadata").glob("snap-*.avro")
+    listed.write_bytes(_with_zeros(listed.read_bytes(), 4 << 30))
+    (tmp_path / "good.csv").write_bytes(CSV)
+    with Apart() as process:
+        look = looking_apart(process, Limits(60, 400_000_000))
+        tables, (skipped,), _ = find_tables([path, tmp_path / "good.csv"], look=look)
+    assert [table.name for table in tables] == ["good"]
+    assert "it needs more than 0.4 GB of memory" in skipped.reason
+
+
+def _with_zeros(avro: bytes, size: int) -> bytes:
+    """Give an Avro file one block of zeros for those that it has."""
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+    block = b"".join(packer.compress(bytes(1 << 24)) for _ in range(size >> 24)) + packer.flush()
+    mark = avro[-16:]  # which ends its header and each block
+    return avro.partition(mark)[0] + mark + _long(1) + _long(len(block)) + block + mark
+
+
+def _long(number: int) -> bytes:
+    number, written = 2 * number, b""
+    while number > 127:
+        written += bytes([number & 127 | 128])
+        number >>= 7
+    return written + bytes([number])
