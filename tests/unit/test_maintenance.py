@@ -3,6 +3,8 @@ import json
 import os
 import shutil
 import sqlite3
+import subprocess
+import sys
 import zipfile
 from contextlib import closing
 from pathlib import Path
@@ -507,15 +509,27 @@ def test_a_manifest_of_another_index_costs_no_segment(index, tables, tmp_path):
     assert not check_index(index).damaged
 
 
+HOLDS_A_LOCK = """
+import sqlite3, sys
+file = sqlite3.connect(sys.argv[1], isolation_level=None)
+file.execute("BEGIN EXCLUSIVE")
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
 def test_a_database_that_is_locked_keeps_its_tables_and_is_named(index, tables):
     with closing(sqlite3.connect(tables / "shop.db", isolation_level=None)) as file:
         file.execute("CREATE TABLE sold (place TEXT, x REAL)")
         file.executemany("INSERT INTO sold VALUES (?, ?)", [(f"place {n}", n * n / 7) for n in range(60)])
         covary.build_index(None, index)
         assert "shop" in names(index)
-        file.execute("BEGIN EXCLUSIVE")
+    # By another process: SQLite's locks are of a process, and gone as soon as that closes the file anywhere.
+    told = [sys.executable, "-c", HOLDS_A_LOCK, tables / "shop.db"]
+    with subprocess.Popen(told, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout.readline()
         opened = covary.build_index(None, index)
-        file.execute("ROLLBACK")
+        holder.stdin.close()
     assert opened.tables["problem"].drop_nulls().to_list() == ["database is locked"]
     assert opened.tables.filter(pl.col("problem").is_null())["name"].to_list().count("shop") == 1
     opened = covary.build_index(None, index)
