@@ -21,6 +21,7 @@ MARK = b"SQLite format 3\0"
 JOURNAL_MODE, WRITE_AHEAD = 18, 2  # a byte of the file's header, and what it says
 LEAST_ROW_BYTES = 8  # rows may be numbered far higher than they are many
 NO_NUMBERS = "no such column"
+PRIMARY_CODE = 0xFF  # of an error; the other bits tell more of it
 ROW_NUMBERS = ("rowid", "_rowid_", "oid")
 # SQLite's own list of tables would look into every view, and one made of many others takes it very long.
 LISTING = """
@@ -146,7 +147,12 @@ def _row_number(database: sqlite3.Connection, table: str) -> str | None:
 
 
 def _last_row(database: sqlite3.Connection, table: str) -> int:
-    number = _row_number(database, table)
-    if number is None:
-        return 0
-    return max(0, database.execute(f"SELECT max({number}) FROM {quoted(table)}").fetchone()[0] or 0)
+    try:
+        number = _row_number(database, table)
+        if number is None:
+            return 0
+        return max(0, database.execute(f"SELECT max({number}) FROM {quoted(table)}").fetchone()[0] or 0)
+    except sqlite3.DatabaseError as problem:
+        if problem.sqlite_errorcode & PRIMARY_CODE != sqlite3.SQLITE_CORRUPT:
+            raise
+        return 0  # it is told when this table is read; the others may be sound

@@ -5,6 +5,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from dataclasses import replace
 
 import duckdb
@@ -434,6 +435,25 @@ def test_rows_numbered_high_do_not_take_the_share_of_others(shop):
         file.execute("INSERT INTO high VALUES (1 << 60)")
     file.close()
     assert table_at(f"{shop}#sold").size > 0.1 * shop.stat().st_size
+
+
+def test_a_damaged_table_of_a_file_costs_no_other(tmp_path):
+    with sqlite3.connect(tmp_path / "t.db") as file:
+        for name in ("a", "b", "c"):
+            file.execute(f"CREATE TABLE {name} (place TEXT, x REAL)")
+            file.execute(f"INSERT INTO {name} VALUES ('p', 1)")
+        [[page]] = file.execute("SELECT rootpage FROM sqlite_master WHERE name = 'b'").fetchall()
+        [[size]] = file.execute("PRAGMA page_size").fetchall()
+    file.close()
+    with (tmp_path / "t.db").open("r+b") as content:
+        content.seek((page - 1) * size)
+        content.write(b"\x77")
+    tables, skipped, _ = find_tables([tmp_path])
+    assert [table.name for table in tables] == ["t/a", "t/b", "t/c"]
+    assert not skipped
+    for table in tables:
+        with pytest.raises(UnreadableTable, match="malformed") if table.member == "b" else nullcontext():
+            assert read_whole(table).height == 1
 
 
 def test_rows_with_any_numbers_are_read(tmp_path):
