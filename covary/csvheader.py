@@ -13,6 +13,7 @@ HEADER_EVIDENCE = 10
 _NUMBER = r"[-+$€£]?\(?[-+]?(\d[\d,]*(\.\d*)?|\.\d+)([eE][-+]?\d+)?\)?\s?%?"
 _DATE = r"\d{1,4}[-/.]\d{1,2}([-/.]\d{1,4})?([T ]\d{1,2}:\d{2}.*)?"
 _KIND = re.compile(rf"(?P<number>{_NUMBER})|(?P<date>{_DATE})")
+_SEPARATOR = re.compile(r"sep=.?", re.IGNORECASE)  # tells Excel the delimiter, which may cut it in two
 _YEAR = re.compile(r"(1[89]|20)\d\d")
 
 
@@ -43,10 +44,11 @@ def find_header(records: list[Record], start: int) -> tuple[bool, tuple[str, ...
 
 
 def _is_preamble(cells: list[str], width: int) -> bool:
-    """A title or a comment above the header: at most one cell filled, or marked."""
+    """A title, a comment or a word to Excel above the header: at most one cell filled, or marked."""
     title = sum(map(bool, cells)) <= 1 and (width > 2 or len(cells) < width)
     comment = cells[0].startswith("#") and len(cells) < width
-    return width > 1 and (title or comment)
+    for_excel = bool(_SEPARATOR.fullmatch(cells[0])) and not any(cells[1:])
+    return width > 1 and (title or comment or for_excel)
 
 
 def _is_header(names: list[str], body: list[list[str]]) -> bool:

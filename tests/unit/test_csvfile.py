@@ -152,3 +152,13 @@ def test_tells_an_encoding_by_the_look_of_its_text(encoding, times):
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
 def test_what_a_file_says_of_its_encoding_is_no_guess(encoding):
     assert not sniff("town,x\nМосква,1\nКазань,2\n".encode(encoding)).guessed
+
+
+@pytest.mark.parametrize("mark", [",", ";", "\t"])
+def test_what_tells_excel_the_delimiter_is_no_header(mark):
+    text = f"sep={mark}\r\nplace,x\r\n".replace(",", mark) + "".join(
+        f"p{row}{mark}{row}\r\n" for row in range(40)
+    )
+    found = sniff(text.encode())
+    assert found.columns == ("place", "x")
+    assert found.body_start == len(f"sep={mark}\r\nplace,x\r\n")
