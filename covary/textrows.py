@@ -4,6 +4,8 @@ import codecs
 import csv
 import json
 import math
+import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import IO, Any
 
@@ -22,6 +24,7 @@ MOST_CELLS_PER_BYTE = 16  # a row as wide as the header has fewer cells than byt
 LONGEST_FIRST_LINE = 4 << 20  # bytes
 LONGEST_CELL = 1 << 30
 MOST_COLUMNS = 250_000
+HALF_A_CHARACTER = re.compile("[\ud800-\udfff]")
 LONGEST_INTEGER = 38  # digits, so that it fits in 128 bits: Polars reads no block with a longer one
 
 
@@ -152,7 +155,7 @@ def _parsed(text: bytes, dialect: Dialect, columns: list[str]) -> tuple[pl.DataF
 
 
 def json_layout(source: TableSource) -> tuple[tuple[str, ...], Dialect | None]:
-    """The names of the plain fields in the first lines; a field that holds lists or objects is left out."""
+    """The names of the plain fields in the first lines; one that mostly holds lists or objects goes."""
     with opened(source) as file:
         sample = file.read(4 * SAMPLE_BYTES).removeprefix(codecs.BOM_UTF8)
         if source.compression is None and source.size > 8 * SAMPLE_BYTES:
@@ -160,13 +163,21 @@ def json_layout(source: TableSource) -> tuple[tuple[str, ...], Dialect | None]:
             sample = sample.rpartition(b"\n")[0] + b"\n" + file.read().partition(b"\n")[2]
     if utf16_byte_order(sample):
         raise UnreadableTable(source.place, "JSON Lines in UTF-16; convert it to UTF-8")
-    nested: dict[str, bool] = {}
+    nested: Counter[str] = Counter()
+    plain: Counter[str] = Counter()
     for row in _json_objects(sample):
         for name, value in row.items():
-            nested[name] = nested.get(name, False) or isinstance(value, dict | list)
+            nested[name] += isinstance(value, dict | list)
+            plain[name] += isinstance(value, bool | int | float | str)
     if not nested:
         raise UnreadableTable(source.place, "no JSON object on any of its first lines")
-    return tuple(name for name, is_nested in nested.items() if not is_nested), None
+    # One odd cell is no reason to lose a column.
+    return tuple(name for name in nested if _is_a_name(name) and nested[name] <= plain[name]), None
+
+
+def _is_a_name(name: str) -> bool:
+    """Whether a field's name can be a column's: Polars reads none that is empty or half a character."""
+    return name != "" and not HALF_A_CHARACTER.search(name)
 
 
 def json_frames(
@@ -186,7 +197,8 @@ def json_frames(
         try:
             frame = pl.read_ndjson(text, schema=schema)
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
-            good = [json.dumps(row).encode() for row in _json_objects(text)]
+            rows = ({name: row[name] for name in columns if name in row} for row in _json_objects(text))
+            good = [json.dumps(row).encode() for row in rows]
             frame = pl.read_ndjson(b"\n".join(good), schema=schema) if good else pl.DataFrame(schema=schema)
             lines = sum(map(bool, map(bytes.strip, text.split(b"\n"))))
             faults.rows += lines - frame.height

@@ -283,6 +283,20 @@ def test_json_lines_read_the_same_in_any_chunks(tmp_path, chunk_bytes):
     assert frame["k"].to_list() == [row["k"] for row in JSON_ROWS]
 
 
+def test_an_odd_json_cell_costs_no_column(tmp_path):
+    lines = [{"a": f"p{row}", "x": row if row else [row], "l": [row] if row else 1} for row in range(50)]
+    source = write(tmp_path / "t.jsonl", "".join(json.dumps(line) + "\n" for line in lines).encode())
+    rows = read_whole(source)
+    assert rows.columns == ["a", "x"]
+    assert rows["x"].to_list()[1:] == [str(row) for row in range(1, 50)]
+
+
+@pytest.mark.parametrize("name", ["", "\\ud800", "x\\udfff"])
+def test_an_odd_json_name_costs_no_table(tmp_path, name):
+    source = write(tmp_path / "t.jsonl", f'{{"a": "p", "{name}": 1, "x": 2}}\n'.encode() * 9)
+    assert read_whole(source).to_dict(as_series=False) == {"a": ["p"] * 9, "x": ["2"] * 9}
+
+
 def test_a_bad_json_line_costs_only_itself(tmp_path):
     source = write(tmp_path / "t.jsonl", b'{"a": 1, "b": "x"}\nnot json\n\n{"a": 2}\n{"a": 3, "b')
     assert read_whole(source).rows() == [("1", "x"), ("2", None)]
