@@ -42,6 +42,7 @@ class Commands(PlainHelp, TyperGroup):
             with warnings.catch_warnings():
                 warnings.simplefilter("always", DamagedTable)
                 warnings.showwarning = _show_warning
+                _require_a_place()
                 result = super().invoke(ctx)
             sys.stdout.flush()
         except CovaryError as mistake:
@@ -60,6 +61,15 @@ class Commands(PlainHelp, TyperGroup):
             bug = RuntimeError(secrets.hide(f"{type(problem).__name__}: {problem}"))
             raise bug.with_traceback(problem.__traceback__) from None
         return result
+
+
+def _require_a_place() -> None:
+    try:
+        os.getcwd()
+    except FileNotFoundError:  # no name would lead anywhere
+        raise CovaryError(
+            "the folder that this was started in is no longer there; change to another"
+        ) from None
 
 
 def _given() -> Secrets:

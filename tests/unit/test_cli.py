@@ -729,3 +729,14 @@ def test_a_source_that_can_not_be_looked_into_is_told_from_a_table(lake, tmp_pat
     )
     assert f"{away}: no such file or folder 1 table skipped: {lake}/empty.csv: the file is empty" in lines
     assert "Nothing has changed: 10 tables as before." in lines
+
+
+def test_a_folder_that_is_gone_is_no_place_to_start_from(tmp_path, monkeypatch):
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    result = run("index", "data", "--into", "index")
+    assert (result.exit_code, result.stderr) == (
+        2,
+        "covary: the folder that this was started in is no longer there; change to another\n",
+    )
