@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 
 Session = Callable[[], "SparkSession"]  # starts one, if none is up
 LEFT_OUT = "left out"
+SKIPPED_SHOWN = 3
 
 
 class Refresh(NamedTuple):
@@ -294,5 +295,17 @@ def _refuse_emptiness(segments: Sequence[Segment], settings: Settings) -> None:
         first = problems.row(0, named=True)
         none = f"none of the {tables.height:,} tables can be read; " if tables.height > 1 else ""
         raise NoTables(f"{none}{first['path']}: {first['problem']}")
-    none = f"none of the {tables.height:,} tables has both" if tables.height > 1 else "the table has not both"
-    raise NoTables(f"{none} a key column and a number column; name them with --key and --value")
+    left = tables.height - problems.height
+    none = f"none of the {left:,} tables read has" if left > 1 else "the one table read has not"
+    advice = "both a key column and a number column; name them with --key and --value"
+    raise NoTables(f"{none} {advice}{_skipped_words(problems)}")
+
+
+def _skipped_words(problems: pl.DataFrame) -> str:
+    """Name some of the tables that were skipped, and why."""
+    if problems.is_empty():
+        return ""
+    first = problems.select("path", "problem").head(SKIPPED_SHOWN)
+    named = [f"{path}: {problem}" for path, problem in first.iter_rows()]
+    more = f"; and {problems.height - len(named):,} more" if problems.height > len(named) else ""
+    return f"; {problems.height:,} skipped: {'; '.join(named)}{more}"

@@ -19,6 +19,8 @@ def done(change: Change) -> str:
         return f"Put {count_of(change.kept, 'table')} into {count_of(change.segments, 'segment')}."
     kinds = (("new", change.new), ("changed", change.changed))
     read = " and ".join(f"{count:,} {kind}" for kind, count in kinds if count)
+    if change.command == "remove" and not change.removed:
+        return f"Removed what was skipped or held nothing; {count_of(change.kept, 'table')} as before."
     if not (read or change.removed or change.lost):
         return f"Nothing has changed: {count_of(change.kept, 'table')} as before."
     parts = [f"read {read} {'table' if change.new + change.changed == 1 else 'tables'}"] if read else []

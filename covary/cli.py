@@ -138,14 +138,14 @@ def index(
         print_json(facts.to_dict() | {"change": change.to_dict(), "elapsed_ms": elapsed_ms})
     else:
         show(build_view(facts, change, elapsed_ms))
-    if strict and facts.skipped:
-        were = "was" if len(facts.skipped) == 1 else "were"
-        raise CovaryError(
-            f"{skipped_words(facts)} {were} skipped, which --strict forbids; the rest is indexed in {into}"
-        )
-    if strict and facts.damaged:
-        names = names_of([table.name for table in facts.damaged])
-        raise CovaryError(f"damaged, which --strict forbids, though indexed in {into}: {names}")
+    wrong = []
+    if facts.skipped:
+        wrong.append(f"{skipped_words(facts)} {'was' if len(facts.skipped) == 1 else 'were'} skipped")
+    if facts.damaged:
+        wrong.append(f"read though damaged: {names_of([table.name for table in facts.damaged])}")
+    if strict and wrong:
+        done = f"The index is made all the same: {into}"
+        raise CovaryError(f"{'; '.join(wrong)}; --strict forbids that. {done}")
 
 
 def _build(

@@ -73,7 +73,13 @@ RightKey = Annotated[str, _required("COLUMN", "RIGHT's key.")]
 RightValue = Annotated[str, _required("COLUMN", "RIGHT's numbers.")]
 
 Json = Annotated[bool, flag("--json", "Print the same facts as JSON.")]
-Strict = Annotated[bool, flag("--strict", "Exit with 2 if a table was skipped or is damaged.")]
+Strict = Annotated[
+    bool,
+    flag(
+        "--strict",
+        "Exit with 2 if a table or source was skipped, or a table is damaged; the rest is indexed.",
+    ),
+]
 IncludeOwn = Annotated[bool, flag("--include-own", "Show the columns of TABLE itself too.")]
 
 Fresh = Annotated[bool, flag("--fresh", "Forget what the index holds and start over.")]

@@ -26,6 +26,7 @@ UNKNOWN_SIZE = 1 << 20  # a view's: one of many small tables
 TOLD_BY_THE_SERVER = re.compile(r"(?:FATAL|ERROR|PANIC):\s+([^\n]*)")
 TOLD_BY_THE_DRIVER = re.compile(r"^.*\[libpq\] (?:Failed to connect: )?")
 NO_PASSWORD = "no password supplied"
+WRONG_PASSWORD = "password authentication failed"
 NO_USER = re.compile(r'role ".*" does not exist|authentication failed')
 CHANGED = "it changed while it was read; try again"
 
@@ -170,6 +171,8 @@ def _reason(url: str, text: str) -> str:
     advice = ""
     if NO_PASSWORD in reason:
         advice = "; give it in PGPASSWORD or in the file .pgpass, it is never stored in an index"
+    elif WRONG_PASSWORD in reason:
+        advice = "; see whether its user and password are right: PGUSER, PGPASSWORD, the file .pgpass"
     elif NO_USER.search(reason) and "@" not in url:
         advice = "; a user is never stored in an index: give it in PGUSER, or name the database again with it"
     return Secrets.of(url).hide(reason) + advice

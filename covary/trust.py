@@ -67,9 +67,10 @@ def _refusal(foreign: tuple[str, ...], index: Path) -> str:
     shown = ", ".join(map(quoted, foreign[:MOST_SHOWN]))
     more = f" and {len(foreign) - MOST_SHOWN} more" if len(foreign) > MOST_SHOWN else ""
     return (
-        f"{index} would read what you never gave it on this machine: {shown}{more}; if it is yours, "
-        f"and was moved here or made by an earlier covary, add --trust-sources once; "
-        f"if not, read them all first (covary info {index} --json), or name them yourself"
+        f"{index} would read sources that you never gave it on this machine: {shown}{more}; if the index is "
+        f"yours (it was moved or copied here, or made by an earlier covary or under another home), add "
+        f"--trust-sources once; if it is somebody else's, look at all of its sources first "
+        f"(covary info {index}), or name your own"
     )
 
 

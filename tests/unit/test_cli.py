@@ -18,6 +18,7 @@ import covary.demo
 import covary.query
 from covary import cli
 from covary.errors import CovaryError
+from covary.store import FORMAT
 
 ROOT = Path(covary.build.__file__).parent.parent
 DAYS = [f"2013-{month:02}-{day:02}" for month in range(1, 13) for day in range(1, 29)]
@@ -265,10 +266,20 @@ def test_strict_builds_the_index_and_exits_with_2(lake, tmp_path, without_spark)
     assert built.exit_code == 2
     assert (
         built.stderr
-        == f"covary: 1 table was skipped, which --strict forbids; the rest is indexed in {into}\n"
+        == f"covary: 1 table was skipped; --strict forbids that. The index is made all the same: {into}\n"
     )
     assert "Indexed 5 tables" in built.stdout
     assert run("info", into).exit_code == 0
+
+
+def test_an_index_of_nothing_is_refused_and_what_was_skipped_is_named(tmp_path, without_spark):
+    (tmp_path / "lake").mkdir()
+    (tmp_path / "lake" / "words.csv").write_text("a,b\nx,y\nz,w\n")
+    (tmp_path / "lake" / "bad.csv.gz").write_bytes(b"\x1f\x8b no gzip")
+    told = run("index", tmp_path / "lake", "--into", tmp_path / "new.covary")
+    assert told.exit_code == 2
+    assert "the one table read has not both a key column and a number column" in told.stderr
+    assert f"1 skipped: {tmp_path}/lake/bad.csv.gz: a broken gzip file" in " ".join(told.stderr.split())
 
 
 def test_many_skipped_tables_are_not_all_listed(tmp_path, without_spark):
@@ -283,7 +294,8 @@ def test_many_skipped_tables_are_not_all_listed(tmp_path, without_spark):
 def test_info_tells_settings_tables_and_what_was_skipped(index):
     shown = run("info", index).stdout
     assert (
-        "Made with size 1,024, aggregate mean, hash xxhash64, keys canonical-1, format 7; 1 segment." in shown
+        f"Made with size 1,024, aggregate mean, hash xxhash64, keys canonical-1, format {FORMAT}; 1 segment."
+        in shown
     )
     assert "bytes per entry" in " ".join(shown.split())  # lines are folded where the path is long
     row = next(line for line in shown.splitlines() if line.startswith("weather"))
@@ -721,7 +733,7 @@ def test_a_source_that_can_not_be_looked_into_is_told_from_a_table(lake, tmp_pat
     shutil.rmtree(away)
     told = run("index", "--into", into, "--strict")
     assert told.exit_code == 2
-    assert told.stderr.startswith("covary: 1 source and 1 table were skipped, which --strict forbids;")
+    assert told.stderr.startswith("covary: 1 source and 1 table were skipped; --strict forbids that.")
     lines = " ".join(told.stdout.split())
     assert (
         f"1 source could not be looked into; what is known of it is kept (covary remove {into} SOURCE"

@@ -317,10 +317,12 @@ def test_a_wrong_password_is_told_without_the_password(sold, tmp_path):
     with pytest.raises(UnreadableTable) as told:
         find_tables([url])
     place = f"postgresql://{sold.host}/shop"
-    assert str(told.value) == f'can\'t read {place}: password authentication failed for user "…"'
+    advice = "see whether its user and password are right: PGUSER, PGPASSWORD, the file .pgpass"
+    reason = f'password authentication failed for user "…"; {advice}'
+    assert str(told.value) == f"can't read {place}: {reason}"
     listing = find_tables([url, tmp_path])
     assert [table.name for table in listing.tables] == ["good"]
-    assert reasons(listing) == {place: 'password authentication failed for user "…"'}
+    assert reasons(listing) == {place: reason}
 
 
 def test_a_password_from_the_environment_will_do(sold, monkeypatch):

@@ -88,7 +88,7 @@ def test_a_truncated_or_missing_file_is_named(index, name):
 
 
 @pytest.mark.parametrize(
-    "content", ["", "{", "[]", "null", "{}", '{"format": 7}', '{"format": 7, "config": 3}']
+    "content", ["", "{", "[]", "null", "{}", '{"format": 8}', '{"format": 8, "config": 3}']
 )
 def test_a_damaged_manifest_is_named(index, content):
     (index / "manifest.json").write_text(content)

@@ -100,7 +100,7 @@ def test_starting_over_needs_no_trust(index, tables, tmp_path):
 
 def test_an_index_that_was_moved_is_trusted_once_more_and_the_old_place_is_not_lost(index, tmp_path):
     moved = shutil.copytree(index, tmp_path / "moved")
-    with pytest.raises(UntrustedSources, match="if it is yours, and was moved here"):
+    with pytest.raises(UntrustedSources, match="if the index is yours"):
         covary.build_index(None, moved)
     covary.build_index(None, moved, trust_sources=True)
     covary.build_index(None, moved)
