@@ -24,6 +24,9 @@ def explanation_of(hit: Hit, asked: Asked, index: StoredSketches) -> Explanation
     query = next(each for each in asked.sketches if each.sketch.pair.key == hit.query_key)
     notes = _column_notes(hit.table, index)
     columns = split_key(hit.key, notes)
+    if len(columns) != len(query.key.columns):
+        # Only an index that was made to mislead names a key of one column and one of several alike.
+        columns = ()
     return Explanation(
         tuple(
             _met(hit, query, place, notes[column], asked.rows, index) for place, column in enumerate(columns)

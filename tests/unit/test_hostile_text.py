@@ -187,3 +187,17 @@ def test_progress_shows_names_as_they_are(monkeypatch):
     with _bar(screen) as tell:
         tell(Progress(1, 2, reading=(MARKUP,), spark="working"))
     assert MARKUP in shown.getvalue()
+
+
+def test_a_key_that_is_named_like_two_columns_is_no_reason_to_end(tmp_path):
+    rows = pl.DataFrame({"k": KEYS})
+    numbers = {"v": pl.Series("v", np.random.default_rng(5).normal(size=60))}
+    made = finish(sketch_rows(rows, [exact_key("k")], numbers, CONFIG, "t"), CONFIG)
+    lying = [replace(each, pair=replace(each.pair, key="k,v")) for each in made]
+    notes = tuple(ColumnNote(name, "text", "key", "", (name,)) for name in ("k", "v"))
+    with building(tmp_path / "i") as draft:
+        segment = build_segment([(TableRecord("t", "/t", 60, columns=notes), lying)])
+        commit(draft, Manifest(CONFIG, (write_segment(segment, draft.folder),)))
+    asked = pl.DataFrame({"k": KEYS, "v": numbers["v"]})
+    [hit] = open_index(tmp_path / "i").query(asked, "k", "v", explain=True)
+    assert hit.explanation.columns == ()
