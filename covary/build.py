@@ -46,7 +46,7 @@ from covary.segmentfiles import Segment, open_segment, write_part
 from covary.sources import find_tables, source_name, with_checksums
 from covary.sparksession import session
 from covary.sparksources import FORMAT
-from covary.store import Manifest, read_manifest
+from covary.store import Manifest, read_manifest, refuse_url
 from covary.trust import admit_sources
 from covary.watching import OnProgress, watching
 
@@ -168,6 +168,7 @@ def update_index(
 ) -> Update:
     """Do what `build_index` does, and tell what that was."""
     started = time.time()
+    refuse_url(Path(into))
     folder = Path(into).absolute()
     with building(folder) as draft, ExitStack() as sessions:
         running = cache(lambda: sessions.enter_context(session(*where)))

@@ -48,6 +48,8 @@ from covary.sketches import SketchConfig
 FORMAT = 8
 SEGMENT_NAME = re.compile(r"[0-9a-f]{32}")  # the checksum of what it holds
 SEGMENT_FILE = re.compile(r"[a-z_]+\.(arrow|arrow\.zst|parquet)")
+# A path does not keep the second / of a URL.
+LIKE_A_URL = re.compile(r"([A-Za-z][\w+.-]*):/.*", re.DOTALL)
 SCRATCH = ".building-"  # how the folders begin in which writers work
 
 
@@ -166,7 +168,16 @@ def segments_named(manifest: str) -> Mapping[str, Set[str]]:
         return {}
 
 
+def refuse_url(index: Path) -> None:
+    """Refuse a URL in place of a folder: made into folders here, it would show its secrets to everybody."""
+    if (found := LIKE_A_URL.fullmatch(str(index))) and not index.exists():
+        raise NotAnIndex(
+            f"an index is a folder of this machine, and {found[1]}://... is a URL; name a folder"
+        )
+
+
 def _not_an_index(index: Path) -> NotAnIndex:
+    refuse_url(index)
     make_one = f"covary index SOURCE --into {index}"
     if any(index.glob(f"{SCRATCH}*")):
         return NotAnIndex(

@@ -215,6 +215,25 @@ def test_a_mistyped_url_is_refused_and_nowhere_shown(source, tmp_path, without_s
     assert secrets_in(CliRunner().invoke(cli.app, ["info", "i", source]).output) == []
 
 
+@pytest.mark.parametrize(
+    "into",
+    ["postgresql://me:hush@h/db", "s3://KEY:hush/xy@bucket/i", "https://h/i?token=hush", "file:///i#hush"],
+)
+def test_a_url_is_no_index_and_made_into_no_folder(into, tmp_path, without_spark, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    pl.DataFrame({"place": PLACES, "y": range(60)}).write_csv("good.csv")
+    asked = ["--key", "place", "--value", "y", "--index", into]
+    commands = [["index", "good.csv", "--into", into], ["query", "good.csv", *asked], ["remove", into, "t"]]
+    for command in (*commands, *([name, into] for name in ("info", "check", "history", "compact"))):
+        monkeypatch.setattr(sys, "argv", ["covary", *command])
+        ran = CliRunner().invoke(cli.app, command)
+        assert ran.exit_code == 2
+        assert "an index is a folder of this machine" in ran.output
+        assert secrets_in(ran.output) == []
+    assert secrets_in("".join(capfd.readouterr())) == []
+    assert [each.name for each in tmp_path.iterdir()] == ["good.csv"]
+
+
 @pytest.mark.parametrize("name", ["a:b@c.csv", "https:a@b.csv", " s3:x@y.csv", "s3:/KEY:x@y.csv"])
 def test_a_file_of_a_name_like_a_url_is_a_file(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
