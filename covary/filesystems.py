@@ -4,12 +4,14 @@ A path is this machine's. A URL is fsspec's: s3://, gs://, abfs://, https://, hd
 each by the package made for it, with credentials from where that package looks for them.
 """
 
+import asyncio
 import os
 import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import IO, Any
 
 import fsspec
@@ -31,6 +33,10 @@ PACKAGES = {
 # A server may accept and say nothing. How long a file takes in all is not limited: a large one takes hours.
 SECONDS_TO_CONNECT, SECONDS_WITHOUT_A_BYTE = 15.0, 60.0
 NO_ANSWER = "its server did not answer in time; is it up? try again"
+# A page is only looked through for links; 8 MB hold 100,000.
+LARGEST_PAGE, SECONDS_FOR_A_PAGE = 8 << 20, 60.0
+TOO_LONG_A_PAGE = "its page is longer than any list of files; name the files"
+BLANKS, LONG_TAG = re.compile(r"\s+"), re.compile(r"<(?=[aA] )(?![^<>]{0,2000}>)")
 HALF_AN_ANSWER = "its server ended its answer in the middle, or gave none that can be understood; try again"
 # What stores mean by their errors, by the name of the error: their packages need not be installed.
 PLAIN_WORDS = {
@@ -107,9 +113,38 @@ def _limits_of_the_web(url: str) -> dict[str, Any]:
     limits = aiohttp.ClientTimeout(
         total=None, sock_connect=SECONDS_TO_CONNECT, sock_read=SECONDS_WITHOUT_A_BYTE
     )
+    told = {"timeout": limits, "response_class": page_class()}
     # What the user configured for fsspec stays: it would be replaced as a whole.
     given = {scheme: fsspec.config.conf.get(scheme, {}).get("client_kwargs", {}) for scheme in schemes}
-    return {scheme: {"client_kwargs": {"timeout": limits} | given[scheme]} for scheme in schemes}
+    return {scheme: {"client_kwargs": told | given[scheme]} for scheme in schemes}
+
+
+@cache
+def page_class() -> Any:
+    """Return what aiohttp makes of answers; of a page, which fsspec reads whole, no more than its links."""
+    import aiohttp
+
+    class Page(aiohttp.ClientResponse):
+        async def text(self, encoding: str | None = None, errors: str = "strict") -> str:
+            if self._body is None:
+                self._body = await asyncio.wait_for(_no_more_than_a_page(self), SECONDS_FOR_A_PAGE)
+            return _with_short_tags(await super().text(encoding, errors))
+
+    return Page
+
+
+async def _no_more_than_a_page(answer: Any) -> bytes:
+    body = bytearray()
+    async for piece in answer.content.iter_any():
+        body += piece
+        if len(body) > LARGEST_PAGE:
+            raise OSError(TOO_LONG_A_PAGE)
+    return bytes(body)
+
+
+def _with_short_tags(page: str) -> str:
+    """Leave out where overlong tags begin: the time of fsspec's search for links grows with their square."""
+    return LONG_TAG.sub(" ", BLANKS.sub(" ", page))
 
 
 def plain_words(problem: BaseException) -> str | None:

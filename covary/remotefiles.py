@@ -2,6 +2,7 @@
 
 import glob
 import posixpath
+import time
 from collections.abc import Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -16,6 +17,8 @@ from covary.tablesource import FoundFile
 
 REQUESTS_AT_ONCE = 32
 WEB, PAGE = ("http://", "https://"), "text/html"
+MOST_PAGES, SECONDS_FOR_ALL_PAGES = 10_000, 600.0  # of links to links, which a server can make up for ever
+TOO_MANY_PAGES = "its pages lead to more pages than can be looked through; name a folder further down"
 
 
 def remote_files(url: str) -> Iterator[FoundFile]:
@@ -80,12 +83,37 @@ def _listed(files: Any, place: str) -> tuple[dict[str, Any], str]:
         else:
             if info.get("mimetype") != PAGE:
                 return {place.rstrip("/"): info}, place.rstrip("/")
+    listed = _linked(files, place) if place.startswith(WEB) else files.find(place, detail=True)
     # Of a file on the web, a listing tells nothing but its own name.
-    found = {path: info or files.info(path) for path, info in files.find(place, detail=True).items()}
+    found = {path: info or files.info(path) for path, info in listed.items()}
     if not found:  # a file that can't be listed, only asked for: a web page, say
         info = files.info(place)
         found = {place.rstrip("/"): info} if info["type"] == "file" else {}
     return found, place.rstrip("/")
+
+
+def _linked(files: Any, place: str) -> dict[str, Any]:
+    """The files that a page links to, and the pages below it: fsspec would pass by what does not answer."""
+    found: dict[str, Any] = {}
+    pages, seen, until = [place], {place.rstrip("/")}, time.monotonic() + SECONDS_FOR_ALL_PAGES
+    while pages:
+        if len(seen) > MOST_PAGES or time.monotonic() > until:
+            raise OSError(TOO_MANY_PAGES)
+        page = pages.pop()
+        try:
+            links = files.ls(page, detail=True)
+        except FileNotFoundError as problem:
+            if page == place or isinstance(problem.__cause__, TimeoutError):
+                raise
+            continue  # a link that leads nowhere is no reason to doubt the others
+        for link in links:
+            name = link["name"].rstrip("/")
+            if link["type"] != "directory":
+                found[name] = link
+            elif name not in seen:
+                seen.add(name)
+                pages.append(link["name"])
+    return found
 
 
 def _is_glob(place: str) -> bool:

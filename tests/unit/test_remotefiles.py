@@ -12,10 +12,11 @@ import boto3
 import fsspec
 import polars as pl
 import pytest
+from fsspec.implementations.http import ex as LINKS  # noqa: N812  (as fsspec looks for them)
 
 from covary import build_index
 from covary.errors import MissingPart, UnreadableTable
-from covary.filesystems import NO_ANSWER, facts_of, file_system, words_of
+from covary.filesystems import NO_ANSWER, _with_short_tags, facts_of, file_system, words_of
 from covary.sources import find_tables, table_at
 from covary.tables import layout_of, plan_chunks, read_chunk
 
@@ -219,3 +220,90 @@ def test_what_is_configured_for_the_web_stays(monkeypatch):
 )
 def test_no_error_is_told_without_words(problem, words):
     assert words_of(problem) == words
+
+
+def page_without_end(listening, piece, pause):
+    """Answer whoever comes with a page that goes on for ever."""
+    with suppress(OSError):
+        while True:
+            talk, _ = listening.accept()
+            Thread(target=talk_without_end, args=(talk, piece, pause), daemon=True).start()
+
+
+def talk_without_end(talk, piece, pause):
+    with suppress(OSError), talk:
+        asked = talk.recv(4000)
+        talk.sendall(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: text/html\r\n\r\n")
+        while asked.startswith(b"GET"):
+            talk.sendall(piece)
+            time.sleep(pause)
+
+
+@pytest.mark.parametrize(("piece", "pause"), [(b'<a href="x.csv">x</a>\n' * 3000, 0), (b" ", 0.02)])
+def test_a_page_without_end_is_given_up(monkeypatch, piece, pause):
+    monkeypatch.setattr("covary.filesystems.SECONDS_FOR_A_PAGE", 1.0)
+    monkeypatch.setattr("covary.filesystems.LARGEST_PAGE", 1 << 20)
+    started = time.monotonic()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        Thread(target=page_without_end, args=(listening, piece, pause), daemon=True).start()
+        with pytest.raises(UnreadableTable, match=r"longer than any list|did not answer in time"):
+            find_tables([f"http://127.0.0.1:{listening.getsockname()[1]}/lake/"])
+        listening.shutdown(socket.SHUT_RDWR)
+    assert time.monotonic() - started < 15
+
+
+@pytest.mark.parametrize("begun", ["<a ", "<a" + " " * 50, "<a\t\n"])
+def test_links_are_found_in_a_page_of_tags_that_never_end(begun):
+    page = '<a class="x" href="first.csv">' + begun * 30_000 + '<A  HREF="last.csv">'
+    started = time.monotonic()
+    found = [each[2] for each in LINKS.findall(_with_short_tags(page))]
+    assert found == ["first.csv", "last.csv"]
+    assert time.monotonic() - started < 5
+
+
+class Endless(SimpleHTTPRequestHandler):
+    """Of every folder, two more below it."""
+
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.end_headers()
+        self.wfile.write(b'<a href="a/">a</a><a href="b/">b</a>')
+
+    do_HEAD = do_GET  # noqa: N815
+
+    def log_message(self, *_):
+        pass
+
+
+def test_pages_that_lead_to_pages_for_ever_are_given_up(monkeypatch):
+    monkeypatch.setattr("covary.remotefiles.MOST_PAGES", 30)
+    with ThreadingHTTPServer(("127.0.0.1", 0), Endless) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        with pytest.raises(UnreadableTable, match="more pages than can be looked through"):
+            find_tables([f"http://127.0.0.1:{server.server_address[1]}/lake/"])
+        server.shutdown()
+
+
+class HalfBroken(Endless):
+    """A folder with a file, and one below it that does not answer."""
+
+    def do_GET(self):
+        if "/below/" in self.path:
+            time.sleep(1)
+            return
+        self.send_response(200)
+        self.send_header("Content-Type", "text/csv" if ".csv" in self.path else "text/html")
+        self.end_headers()
+        self.wfile.write(b'<a href="t.csv">t</a><a href="below/">b</a>')
+
+    do_HEAD = do_GET  # noqa: N815
+
+
+def test_a_page_below_that_does_not_answer_is_not_passed_by_in_silence(monkeypatch):
+    monkeypatch.setattr("covary.filesystems.SECONDS_WITHOUT_A_BYTE", 0.3)
+    with ThreadingHTTPServer(("127.0.0.1", 0), HalfBroken) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        with pytest.raises(UnreadableTable, match="did not answer in time"):
+            find_tables([f"http://127.0.0.1:{server.server_address[1]}/lake/"])
+        server.shutdown()
