@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 NAMES_SHOWN = 8
+LONGEST_CELL, LONGEST_LINE = 500, 10_000  # rich takes seconds to lay out a name of a million characters
 
 
 def printable(text: str) -> str:
@@ -17,6 +18,11 @@ def printable(text: str) -> str:
     `covary.terminal.show` and `covary.exits.complain`.
     """
     return "".join(c if c.isprintable() else " " if c.isspace() else "�" for c in text)
+
+
+def shortened(text: str, length: int = LONGEST_CELL) -> str:
+    """Cut what is longer than anybody would read."""
+    return text if len(text) <= length else f"{text[:length]}…"
 
 
 def signed(correlation: float) -> str:
@@ -66,7 +72,7 @@ def names_of(names: Sequence[str], count: int | None = None) -> str:
 
 def lines_of(lines: Iterable[str]) -> Group:
     """Lay out sentences, one below the other."""
-    return Group(*(Text(printable(line)) for line in lines))
+    return Group(*(Text(printable(shortened(line, LONGEST_LINE))) for line in lines))
 
 
 class PlainTable(Table):
@@ -79,9 +85,9 @@ class PlainTable(Table):
 
 def _plain_cell(cell: RenderableType | None) -> RenderableType | None:
     if isinstance(cell, str):
-        return Text(printable(cell))
-    if isinstance(cell, Text) and not cell.plain.isprintable():
-        return Text(printable(cell.plain), cell.style)
+        return Text(printable(shortened(cell)))
+    if isinstance(cell, Text) and (len(cell.plain) > LONGEST_CELL or not cell.plain.isprintable()):
+        return Text(printable(shortened(cell.plain)), cell.style)
     return cell
 
 

@@ -1,6 +1,7 @@
 import io
 import json
 import math
+import time
 from dataclasses import asdict
 
 import numpy as np
@@ -293,3 +294,11 @@ def test_the_closing_line_tells_the_length_of_the_shortlist():
     assert "of 9, those sharing the most sampled keys were looked at (--retrieve)" in closing_line(
         hits(hit(), retrieve=9)
     )
+
+
+def test_names_of_millions_of_characters_are_laid_out_at_once():
+    long = hit("t" * 3_000_000, "v" * 3_000_000, key="k," * 3_000_000)
+    started = time.monotonic()
+    for width in (80, 10**8):
+        assert len(text_of(hits_view(hits(long), width), 128)) < 100_000
+    assert time.monotonic() - started < 5
