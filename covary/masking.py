@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
+from itertools import islice
 from json import dumps
 from typing import NamedTuple
 from urllib.parse import quote, quote_plus, unquote, unquote_plus
@@ -107,6 +108,7 @@ _SECRET_OF_ENVIRONMENT = re.compile(
 )
 _DELIMITERS = re.compile(r"[/?#@:;&,{}|\r\n]")
 DEEPEST = 4  # of a URL in the path of a URL
+MOST_VALUES = 30  # in one hidden value; each is another word as long as what is left of it
 LONG_ENOUGH = 4  # to be hidden in the middle of a word, too
 LONG_IN_ENVIRONMENT = 6  # to be a secret and no setting
 LONGEST_TEXT, LONGEST_SENTENCE = 10_000, 2_000
@@ -441,7 +443,7 @@ def _decoded(text: str) -> set[str]:
 def _words_in(hidden: str) -> Iterator[str]:
     """A hidden value, and the password in it if it is a user's, or the values in a connection string."""
     for form in _decoded(hidden):
-        values = [form[found.end() :] for found in re.finditer("=", form)]
+        values = [form[found.end() :] for found in islice(re.finditer("=", form), MOST_VALUES)]
         values += [re.split("[;&]", value, maxsplit=1)[0] for value in values]
         for word in (form, *form.split(":", 1)[1:], *values):
             yield from _decoded(word) | _decoded(word.strip("'\" \t"))
