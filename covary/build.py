@@ -47,7 +47,7 @@ from covary.sources import find_tables, source_name, with_checksums
 from covary.sparksession import session
 from covary.sparksources import FORMAT
 from covary.store import Manifest, read_manifest, refuse_url
-from covary.trust import admit_sources
+from covary.trust import remember_given, require_given
 from covary.watching import OnProgress, watching
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ def update_index(
         settings = asked.of(current, folder) if current else asked.of_a_new_index()
         places = sources_of(named, settings, folder)
         given = {source_name(os.fspath(source)) for source in named}
-        admitted = admit_sources(places, given, folder, confirmed=refresh.trust_sources)
+        confirmed = require_given(places, given, folder, confirmed=refresh.trust_sources)
         held = held_by(folder, settings, repair=refresh.repair)
         away = removed_by_hand(named, settings)
         changes = _look(folder, places, away, settings, held, refresh, limits, running)
@@ -194,9 +194,11 @@ def update_index(
             segments = in_few_segments(segments, draft, settings.config.scheme)
         manifest = replace(settings, segments=segments, sources=tuple(places), excluded=tuple(sorted(away)))
         change = _change(changes, new, manifest, started)
+        # Not sooner: whoever confirms sources is shown them when the build is done, and not if it fails.
+        forgotten = remember_given(places, folder)
         if manifest.to_json() != draft.before or len(held.segments) < len(settings.segments):
             commit(draft, manifest, change)
-    return Update(Index.open(folder), change, *admitted)
+    return Update(Index.open(folder), change, confirmed, forgotten)
 
 
 def _look(

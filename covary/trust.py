@@ -12,7 +12,6 @@ import tempfile
 from collections.abc import Collection, Iterable
 from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple
 
 from covary.errors import UntrustedSources
 from covary.urlmarks import state_folder
@@ -22,22 +21,10 @@ LARGEST_RECORD = 64 << 20
 MOST_SHOWN, LONGEST_SHOWN = 5, 200
 
 
-class Admitted(NamedTuple):
-    """What came of letting sources in.
-
-    Attributes:
-        confirmed: those that were never given here, and were confirmed now.
-        forgotten: a sentence, if those given or confirmed now could not be noted.
-    """
-
-    confirmed: tuple[str, ...]
-    forgotten: str | None
-
-
-def admit_sources(
+def require_given(
     sources: Iterable[str], given: Collection[str], index: Path, *, confirmed: bool
-) -> Admitted:
-    """Note the sources given or confirmed now, refusing those that an index brings along.
+) -> tuple[str, ...]:
+    """Refuse sources that an index brings along; return those that are confirmed now.
 
     Args:
         sources: all of the index, as it remembers them.
@@ -45,22 +32,29 @@ def admit_sources(
         index: its folder.
         confirmed: whether the user answers for all of them.
     """
-    wanted = {_digest(source): source for source in sources}
     known = _noted(index)
-    foreign = tuple(wanted[each] for each in wanted if each not in known and wanted[each] not in given)
+    foreign = tuple(
+        each for each in dict.fromkeys(sources) if _digest(each) not in known and each not in given
+    )
     if foreign and not confirmed:
         raise UntrustedSources(_refusal(foreign, index))
-    forgotten = None
-    if not known.issuperset(wanted):
-        try:
-            _note(known.union(wanted), index)
-        except OSError as problem:
-            reason = problem.strerror or str(problem)
-            forgotten = (
-                f"can't remember here what {index} is made from ({reason}); to update it without naming its "
-                f"sources, add --trust-sources"
-            )
-    return Admitted(foreign, forgotten)
+    return foreign
+
+
+def remember_given(sources: Iterable[str], index: Path) -> str | None:
+    """Note all sources of an index, once it is made from them; return a sentence if that can't be done."""
+    wanted, known = frozenset(map(_digest, sources)), _noted(index)
+    if wanted <= known:
+        return None
+    try:
+        _note(known | wanted, index)
+    except OSError as problem:
+        reason = problem.strerror or str(problem)
+        return (
+            f"can't remember here what {index} is made from ({reason}); to update it without naming its "
+            f"sources, add --trust-sources"
+        )
+    return None
 
 
 def _refusal(foreign: tuple[str, ...], index: Path) -> str:

@@ -161,7 +161,7 @@ def test_an_index_without_a_mark_is_known_by_its_manifest(index, data, version):
     assert check_index(index).not_ours == ()
 
 
-@pytest.mark.parametrize("text", ["", "{", "null", '{"format": 7}', "[" * 5000, '{"checksum": "x"}'])
+@pytest.mark.parametrize("text", ["", "{", "null", '{"format": 8}', "[" * 5000, '{"checksum": "x"}'])
 def test_a_damaged_manifest_is_replaced_where_there_is_a_mark_and_kept_aside(index, data, text):
     (index / "manifest.json").write_text(text)
     with pytest.raises(DamagedIndex, match="--fresh"):

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import covary
 from covary.cli import app
-from covary.errors import CovaryError, UntrustedSources
+from covary.errors import CovaryError, DamagedIndex, UntrustedSources
 from covary.maintenance import compact_index, remove_tables
 from covary.store import read_manifest
 from covary.urlmarks import mark_of
@@ -83,6 +83,18 @@ def test_a_planted_source_is_confirmed_once(index, tmp_path):
     plant(index, write(tmp_path / "theirs.csv"))
     assert set(covary.build_index(None, index, trust_sources=True).tables["name"]) == {"mine", "theirs"}
     assert len(covary.build_index(None, index).tables) == 2
+
+
+def test_a_confirmation_counts_only_when_the_build_is_done(index, tmp_path):
+    plant(index, write(tmp_path / "theirs.csv"))
+    values = next(index.rglob("values.arrow"))
+    whole = values.read_bytes()
+    values.write_bytes(whole[:-1])
+    with pytest.raises(DamagedIndex):
+        covary.build_index(None, index, trust_sources=True)
+    values.write_bytes(whole)
+    with pytest.raises(UntrustedSources):
+        covary.build_index(None, index)
 
 
 def test_naming_a_planted_source_is_giving_it(index, tmp_path):
