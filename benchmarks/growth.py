@@ -11,13 +11,13 @@ import numpy as np
 import covary
 from benchmarks.lake import LARGEST, SMALLEST
 from benchmarks.queries import HASH_OF_ORDER
-from covary.commits import building, commit
-from covary.records import TableRecord
-from covary.segment import build_segment
-from covary.segmentfiles import write_segment
-from covary.settings import Settings
-from covary.sketches import ColumnPair, Counts, Sketch, SketchConfig
-from covary.store import Manifest
+from covary.index.commit import building, commit
+from covary.index.manifest import Manifest
+from covary.index.segment_files import write_segment
+from covary.index.segment_layout import build_segment
+from covary.index.table_records import TableRecord
+from covary.query.options import Settings
+from covary.sketching.sketch_types import ColumnPair, Counts, Sketch, SketchConfig
 from experiments.indexes import bytes_of
 
 COUNTS = (1_000, 10_000, 100_000, 1_000_000)

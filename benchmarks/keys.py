@@ -8,7 +8,7 @@ import polars as pl
 
 import covary
 from benchmarks.measure import Result, best_in_turns
-from covary.sparksession import start_session
+from covary.pipeline.session import start_session
 
 FILES, ROWS, NUMBERS = 500, 1_330, 6
 

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 import covary
 from benchmarks.measure import Result, seconds
-from covary.sparksession import start_session
+from covary.pipeline.session import start_session
 
 TABLES, NEW_SHARE, ROWS = 4_000, 0.01, 1_200
 PAIR_COLUMNS, PAIR_ROWS, DOMAIN, COLUMNS_PER_TABLE = 10_000, 5_000, 20_000, 4

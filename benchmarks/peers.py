@@ -18,9 +18,9 @@ from datasketch import MinHash, MinHashLSHEnsemble
 
 import covary
 from benchmarks.lake import Lake
-from covary.hashing import SCHEMES
-from covary.influence import unseen_share
-from covary.sketches import SketchConfig
+from covary.sketching.hashing import SCHEMES
+from covary.sketching.sketch_types import SketchConfig
+from covary.statistics.influence import unseen_share
 from experiments.indexes import SKETCHES, bytes_of, sketch_row, sketches_from
 from experiments.metrics import gain
 

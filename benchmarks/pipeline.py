@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 import covary
 from benchmarks.kernel import many_rows
 from benchmarks.measure import Result, best_in_turns
-from covary.sparksession import start_session
+from covary.pipeline.session import start_session
 
 FILES, FILE_ROWS, NUMBERS = 1_000, 1_330, 6
 

@@ -9,8 +9,8 @@ import tantivy
 
 import covary
 from benchmarks.measure import Result
-from covary.hashing import GOLDEN_MULTIPLIER
-from covary.sketches import ColumnPair, Counts, Sketch, SketchConfig
+from covary.sketching.hashing import GOLDEN_MULTIPLIER
+from covary.sketching.sketch_types import ColumnPair, Counts, Sketch, SketchConfig
 from experiments.indexes import bytes_of, write_sketches
 
 SKETCHES, SIZE, DOMAINS, QUERIES = 20_000, 1024, 50, 300

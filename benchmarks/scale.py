@@ -17,14 +17,14 @@ import numpy as np
 
 from benchmarks.lake import LARGEST, SMALLEST
 from benchmarks.queries import HASH_OF_ORDER
-from covary.commits import building, commit
-from covary.query import Index
-from covary.records import TableRecord
-from covary.segment import build_segment
-from covary.segmentfiles import write_segment
-from covary.settings import Settings
-from covary.sketches import ColumnPair, Counts, Sketch, SketchConfig
-from covary.store import Manifest
+from covary.index.commit import building, commit
+from covary.index.manifest import Manifest
+from covary.index.segment_files import write_segment
+from covary.index.segment_layout import build_segment
+from covary.index.table_records import TableRecord
+from covary.query.ask import Index
+from covary.query.options import Settings
+from covary.sketching.sketch_types import ColumnPair, Counts, Sketch, SketchConfig
 
 COUNTS, SIZES = (10_000, 100_000, 1_000_000), (256, 1024)
 ENTRIES_PER_SEGMENT = 1 << 25
@@ -96,11 +96,11 @@ def write_index(pairs: int, size: int, folder: Path) -> float:
 
 OPENING = """
 import json, sys, time
-import covary.query
+import covary.query.ask
 def resident():
     return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmRSS")) / 1000
 before, started = resident(), time.perf_counter()
-index = covary.query.open_index(sys.argv[1])
+index = covary.query.ask.open_index(sys.argv[1])
 print(json.dumps([time.perf_counter() - started, resident(), before]))
 """
 

@@ -11,9 +11,9 @@ from scipy import stats
 import covary
 from benchmarks.measure import Result, best_in_turns
 from benchmarks.queries import HASH_OF_ORDER
-from covary.bootstrap import resampled
-from covary.influence import influence_ends
-from covary.sketches import ColumnPair, Counts, Sketch, SketchConfig
+from covary.sketching.sketch_types import ColumnPair, Counts, Sketch, SketchConfig
+from covary.statistics.bootstrap import resampled
+from covary.statistics.influence import influence_ends
 from experiments.indexes import write_sketches
 
 CANDIDATES, SIZE, DRAWS = 10_000, 1024, 599

@@ -5,18 +5,18 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 if _TYPE_CHECKING:
-    from covary.build import build_index
+    from covary.build.update import build_index
+    from covary.build.upkeep import compact_index, remove_tables
     from covary.errors import CovaryError
-    from covary.estimates import Estimate, estimate
-    from covary.frames import sketch
-    from covary.history import read_history
-    from covary.hits import Hit, Hits
-    from covary.integrity import check_index
-    from covary.joins import JoinedSample, join
-    from covary.keysets import KeySets, SetEstimate, compare_key_sets, distinct_keys
-    from covary.maintenance import compact_index, remove_tables
-    from covary.query import Index, open_index
-    from covary.sketches import Sketch
+    from covary.index.check import check_index
+    from covary.index.history import read_history
+    from covary.query.ask import Index, open_index
+    from covary.query.hits import Hit, Hits
+    from covary.sketching.sketch_table import sketch
+    from covary.sketching.sketch_types import Sketch
+    from covary.statistics.estimate import Estimate, estimate
+    from covary.statistics.join import JoinedSample, join
+    from covary.statistics.key_sets import KeySets, SetEstimate, compare_key_sets, distinct_keys
 
 __version__ = "0.2.0"
 
@@ -45,18 +45,18 @@ __all__ = [
 ]
 
 _HOMES = {
-    "build": ("build_index",),
+    "build.update": ("build_index",),
     "errors": ("CovaryError",),
-    "estimates": ("Estimate", "estimate"),
-    "frames": ("sketch",),
-    "joins": ("JoinedSample", "join"),
-    "keysets": ("KeySets", "SetEstimate", "compare_key_sets", "distinct_keys"),
-    "history": ("read_history",),
-    "hits": ("Hit", "Hits"),
-    "integrity": ("check_index",),
-    "maintenance": ("compact_index", "remove_tables"),
-    "query": ("Index", "open_index"),
-    "sketches": ("Sketch",),
+    "statistics.estimate": ("Estimate", "estimate"),
+    "sketching.sketch_table": ("sketch",),
+    "statistics.join": ("JoinedSample", "join"),
+    "statistics.key_sets": ("KeySets", "SetEstimate", "compare_key_sets", "distinct_keys"),
+    "index.history": ("read_history",),
+    "query.hits": ("Hit", "Hits"),
+    "index.check": ("check_index",),
+    "build.upkeep": ("compact_index", "remove_tables"),
+    "query.ask": ("Index", "open_index"),
+    "sketching.sketch_types": ("Sketch",),
 }
 
 

@@ -1,5 +1,5 @@
 """python -m covary does what the command covary does."""
 
-from covary.cli import main
+from covary.cli.app import main
 
 main()

@@ -6,10 +6,12 @@ In a zip it is kept by the zip's path: a zip of covary is named by its content.
 """
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from hashlib import sha256
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +19,7 @@ import numba
 import numpy as np
 
 HERE = files("covary")
-# Files that use each other.
-SOURCES = (
-    "bootstrap", "checksums", "compiled", "correlation", "lookup", "moments", "rankinfluence", "ranks",
-    "scoring", "soundness",
-)  # fmt: skip
-
+IMPORTED = re.compile(rb"^from (covary[\w.]+) import", re.MULTILINE)
 unsigned = np.uint64  # an unsigned place needs no check for a negative one
 
 
@@ -64,5 +61,23 @@ def _can_keep() -> bool:
     return os.access(home, os.W_OK | os.X_OK)
 
 
+def _code_of_loops() -> Iterator[bytes]:
+    """Read the files that loops stand in, and those from which they take other loops and constants."""
+    content = dict(_files_below(HERE, "covary"))
+    loops = {
+        name for name, code in content.items() if b"from covary.compiled import" in code or name == __name__
+    }
+    used = {found.decode() for name in loops for found in IMPORTED.findall(content[name])}
+    yield from (content[name] for name in sorted(loops | used & content.keys()))
+
+
+def _files_below(folder: Traversable, package: str) -> Iterator[tuple[str, bytes]]:
+    for item in folder.iterdir():
+        if item.name.endswith(".py"):
+            yield f"{package}.{item.name.removesuffix('.py')}", item.read_bytes()
+        elif item.is_dir():
+            yield from _files_below(item, f"{package}.{item.name}")
+
+
 _CAN_KEEP = _can_keep()
-_DIGEST = sha256(b"".join((HERE / f"{name}.py").read_bytes() for name in SOURCES)).hexdigest()[:16]
+_DIGEST = sha256(b"".join(_code_of_loops())).hexdigest()[:16]

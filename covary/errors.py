@@ -27,7 +27,7 @@ from difflib import get_close_matches
 from heapq import nsmallest
 from typing import TypeVar
 
-from covary.masking import Secrets, shown_url, without_secrets
+from covary.secrets import Secrets, shown_url, without_secrets
 
 T = TypeVar("T")
 MOST_NAMES_COMPARED, LONGEST_NAME = 1_000, 60

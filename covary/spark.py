@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from covary.columnpairs import Pairs
-from covary.listing import OnProgress
-from covary.opentable import Frame, KeyName
-from covary.query import Index
-from covary.settings import Settings
-from covary.sparkqueries import Question, answer_many, find_pairs
-from covary.sparksession import running_session
+from covary.pipeline.session import running_session
+from covary.pipeline.spark_questions import Question, answer_many, find_pairs
+from covary.query.all_pairs import Pairs
+from covary.query.ask import Index
+from covary.query.candidates import OnProgress
+from covary.query.options import Settings
+from covary.sketching.open_table import Frame, KeyName
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -12,31 +12,31 @@ report.html and report.md there. Or, with --page, measure what a page of docs/ r
 
 
 def _coverage(chosen: argparse.Namespace) -> None:
-    from experiments.coverage import SAMPLES, main
+    from experiments.measured.coverage import SAMPLES, main
 
     main(chosen.samples or SAMPLES, chosen.keep)
 
 
 def _chance(chosen: argparse.Namespace) -> None:
-    from experiments.chance import main
+    from experiments.measured.chance import main
 
     main()
 
 
 def _ranking(chosen: argparse.Namespace) -> None:
-    from experiments.ranking import main
+    from experiments.measured.ranking import main
 
     main(chosen.collection)
 
 
 def _picture(chosen: argparse.Namespace) -> None:
-    from experiments.picture import main
+    from experiments.measured.picture import main
 
     main()
 
 
 def _messy(chosen: argparse.Namespace) -> None:
-    from experiments.messy import main
+    from experiments.messy.run import main
 
     main(chosen.collection, chosen.into, chosen.seed, chosen.write)
 
@@ -73,7 +73,7 @@ def main() -> None:
         PAGES[chosen.page](chosen)
     else:
         from covary.errors import CovaryError
-        from experiments.paper import main as paper
+        from experiments.paper.run import main as paper
 
         try:
             paper(chosen.collection, chosen.into, chosen.smoke, chosen.seed, chosen.write)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from experiments.workplace import Workplace
+from experiments.paper.workplace import Workplace
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

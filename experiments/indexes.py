@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from covary.commits import building, commit
-from covary.ownfiles import MANIFEST
-from covary.query import Index, open_index
-from covary.records import TableRecord
-from covary.segment import build_segment
-from covary.segmentfiles import write_segment
-from covary.sketches import ColumnPair, Counts, Sketch, SketchConfig
-from covary.store import Manifest
+from covary.index.commit import building, commit
+from covary.index.manifest import Manifest
+from covary.index.segment_files import write_segment
+from covary.index.segment_layout import build_segment
+from covary.index.table_records import TableRecord
+from covary.own_files import MANIFEST
+from covary.query.ask import Index, open_index
+from covary.sketching.sketch_types import ColumnPair, Counts, Sketch, SketchConfig
 
 SKETCHES = {
     "number": pl.Int64,

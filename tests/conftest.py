@@ -14,17 +14,17 @@ import pytest
 from adbc_driver_postgresql import dbapi
 from hypothesis import HealthCheck, settings
 
-import covary.build
-from covary.commits import building, commit
-from covary.kernel import finish, sketch_rows
-from covary.keyrows import exact_key
-from covary.query import open_index
-from covary.records import TableRecord
-from covary.segment import build_segment
-from covary.segmentfiles import write_segment
-from covary.sparksession import start_session
-from covary.store import Manifest
-from covary.tasks import merge_chunks, sketch_chunk, sketch_group
+import covary.build.update
+from covary.index.commit import building, commit
+from covary.index.manifest import Manifest
+from covary.index.segment_files import write_segment
+from covary.index.segment_layout import build_segment
+from covary.index.table_records import TableRecord
+from covary.pipeline.session import start_session
+from covary.pipeline.tasks import merge_chunks, sketch_chunk, sketch_group
+from covary.query.ask import open_index
+from covary.sketching.kernel import finish, sketch_rows
+from covary.sketching.key_columns import exact_key
 
 PASSWORD = "hush-hush"
 
@@ -194,8 +194,10 @@ def build_alone():
 
     def build(sources, into, size=64, aggregates=("mean",)):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(covary.build, "run_on_spark", _run_here)
-            return covary.build.build_index(sources, into, "no session", size=size, aggregates=aggregates)
+            patch.setattr(covary.build.update, "run_on_spark", _run_here)
+            return covary.build.update.build_index(
+                sources, into, "no session", size=size, aggregates=aggregates
+            )
 
     return build
 
@@ -225,8 +227,8 @@ def without_spark():
     """Run the tasks of a build in this process."""
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(covary.build, "run_on_spark", _run_here)
-        patch.setattr(covary.build, "session", lambda spark, master, remote: nullcontext())
+        patch.setattr(covary.build.update, "run_on_spark", _run_here)
+        patch.setattr(covary.build.update, "session", lambda spark, master, remote: nullcontext())
         patch.delenv("COLUMNS", raising=False)
         yield
 

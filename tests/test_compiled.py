@@ -1,26 +1,53 @@
 import os
-import re
 import shutil
 import subprocess
 import sys
 
 import pytest
 
-from covary.compiled import HERE, SOURCES
-from covary.shipping import _package
+from covary.compiled import HERE
+from covary.pipeline.send_code import _package
 
 
-def imports_of(module):
-    return set(re.findall(r"^from covary\.(\w+) import", (HERE / f"{module}.py").read_text(), re.M))
+def digest_of(folder):
+    script = "from covary import compiled; print(compiled._DIGEST)"
+    environment = {**os.environ, "PYTHONPATH": str(folder)}
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env=environment,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout
 
 
-def test_machine_code_is_renewed_when_a_file_changes_whose_loops_others_call():
+@pytest.mark.parametrize(
+    "module",
+    [
+        "compiled",
+        "statistics/moments",  # its loops are called by others
+        "statistics/correlation",  # a constant of it stands in loops
+        "index/checksums",
+        "query/score_sketches",
+        "tables/formats/csv_scan",  # it imports what it compiles only when it is needed
+    ],
+)
+def test_machine_code_is_renewed_when_a_file_changes_that_loops_are_made_of(tmp_path, module):
     """Numba notices a change of the file that a loop stands in, not of those whose loops it calls."""
-    with_loops = {path.stem for path in HERE.glob("*.py") if "compiled" in imports_of(path.stem)}
-    assert {"moments", "scoring", "bootstrap"} <= with_loops
-    for module in with_loops:
-        for called in imports_of(module) & with_loops:
-            assert {called, module} <= set(SOURCES), f"{module} calls loops of {called}"
+    shutil.copytree(HERE, tmp_path / "covary", ignore=shutil.ignore_patterns("__pycache__"))
+    before = digest_of(tmp_path)
+    with (tmp_path / "covary" / f"{module}.py").open("a") as file:
+        file.write("# changed\n")
+    assert digest_of(tmp_path) != before
+
+
+def test_machine_code_is_kept_when_other_files_change(tmp_path):
+    shutil.copytree(HERE, tmp_path / "covary", ignore=shutil.ignore_patterns("__pycache__"))
+    before = digest_of(tmp_path)
+    (tmp_path / "covary" / "cli" / "app.py").write_text("")
+    assert digest_of(tmp_path) == before
 
 
 @pytest.mark.parametrize("can_keep", [True, False])
@@ -31,7 +58,9 @@ def test_covary_works_from_a_zip(tmp_path, can_keep):
         kept.write_text("a file, no folder")
     environment = {**os.environ, "PYTHONPATH": zipped, "XDG_CACHE_HOME": str(kept)}
     script = (
-        "import covary\nfrom covary.ranks import normal_scores\nprint(covary.__file__, normal_scores(3).size)"
+        "import covary\n"
+        "from covary.statistics.ranks import normal_scores\n"
+        "print(covary.__file__, normal_scores(3).size)"
     )
     done = subprocess.run(
         [sys.executable, "-c", script],

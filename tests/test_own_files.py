@@ -11,21 +11,22 @@ import pytest
 from rich.console import Console
 
 import covary
-from covary import commits, history
-from covary.changeviews import COMMITS_SHOWN, history_view
-from covary.commits import building, commit
+from covary.build.upkeep import compact_index, remove_tables
+from covary.cli.change_view import COMMITS_SHOWN, history_view
 from covary.errors import CannotWrite, DamagedIndex, NotAnIndex, StoreError, UnsupportedFormat
-from covary.history import Change, read_history
-from covary.integrity import check_index
-from covary.kernel import finish, sketch_rows
-from covary.keyrows import exact_key
-from covary.maintenance import compact_index, remove_tables
-from covary.ownfiles import set_mark
-from covary.records import TableRecord
-from covary.segment import build_segment
-from covary.segmentfiles import write_segment
-from covary.sketches import SketchConfig
-from covary.store import FORMAT, Manifest, seal_of
+from covary.index import commit as commits
+from covary.index import history
+from covary.index.check import check_index
+from covary.index.commit import building, commit
+from covary.index.history import Change, read_history
+from covary.index.manifest import FORMAT, Manifest, seal_of
+from covary.index.segment_files import write_segment
+from covary.index.segment_layout import build_segment
+from covary.index.table_records import TableRecord
+from covary.own_files import set_mark
+from covary.sketching.kernel import finish, sketch_rows
+from covary.sketching.key_columns import exact_key
+from covary.sketching.sketch_types import SketchConfig
 
 CONFIG = SketchConfig(16)
 HEX = "0123456789abcdef" * 2

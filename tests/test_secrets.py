@@ -18,16 +18,17 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from covary import build_index, cli
+from covary import build_index
+from covary.build.upkeep import remove_tables
+from covary.cli import app as cli
 from covary.errors import CovaryError, NoSuchColumn, UnreadableTable
-from covary.frames import sketch
-from covary.maintenance import remove_tables
-from covary.masking import Secrets
-from covary.query import open_index
-from covary.sources import find_tables, source_name, table_at
-from covary.sparkerrors import check_address, naming_spark
-from covary.store import read_manifest
-from covary.urlmarks import mark_of, state_folder
+from covary.index.manifest import read_manifest
+from covary.pipeline.spark_errors import check_address, naming_spark
+from covary.query.ask import open_index
+from covary.secrets import Secrets
+from covary.sketching.sketch_table import sketch
+from covary.tables.discover import find_tables, source_name, table_at
+from covary.tables.url_marks import mark_of, state_folder
 
 USER, PASSWORD, TOKEN = "alice-hush", "pa55 /hu#sh", "t0ken+hush=="
 PLACES = [f"place {n}" for n in range(60)]
@@ -412,7 +413,7 @@ def test_a_bug_does_not_show_what_was_typed(monkeypatch):
         except ValueError as problem:
             raise KeyError("hush was not expected") from problem
 
-    monkeypatch.setattr("covary.query.open_index", broken)
+    monkeypatch.setattr("covary.query.ask.open_index", broken)
     command = ["query", "http://alice-hush:hush@host/a.csv", "--key", "k", "--value", "x", "--index", "i"]
     monkeypatch.setattr(sys, "argv", ["covary", *command])
     ran = CliRunner().invoke(cli.app, command)
@@ -461,7 +462,7 @@ def test_a_key_that_can_not_be_kept_is_told_with_what_to_do(tmp_path, monkeypatc
 
 
 def test_two_that_make_the_key_at_once_have_the_same(other_state):
-    marking = "from covary.urlmarks import mark_of; print(mark_of('https://h/a.csv?page=1'))"
+    marking = "from covary.tables.url_marks import mark_of; print(mark_of('https://h/a.csv?page=1'))"
     command = [sys.executable, "-c", marking]
     children = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(4)]
     marks = {child.communicate(timeout=60)[0] for child in children}

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from covary.checksums import in_memory
-from covary.records import NOTES
-from covary.segmentfiles import (
+from covary.index.checksums import in_memory
+from covary.index.manifest import FORMAT, MANIFEST, SEGMENTS, Manifest, read_manifest, seal_of
+from covary.index.segment_files import (
     Segment,
     SoundArrays,
     StoredSegment,
@@ -24,7 +24,7 @@ from covary.segmentfiles import (
     stored_segment,
     write_segment,
 )
-from covary.store import FORMAT, MANIFEST, SEGMENTS, Manifest, read_manifest, seal_of
+from covary.index.table_records import NOTES
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 

@@ -12,7 +12,7 @@ import traceback
 
 def run(arguments: list[str]) -> int:
     """Run one command, and end as Python would."""
-    from covary.cli import main
+    from covary.cli.app import main
 
     sys.argv = ["covary", *arguments]
     try:
@@ -31,7 +31,7 @@ def serve() -> None:
     log = os.dup(2)
     os.dup2(2, 1)  # nothing but answers may be written there
     if "--spark" in sys.argv:
-        from covary.sparksession import start_session
+        from covary.pipeline.session import start_session
 
         start_session(master="local[2]")
     print("ready", file=answers, flush=True)

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from covary.localfiles import matches
-from covary.records import TableRecord
-from covary.segmentfiles import Segment
-from covary.sources import KnownNames, Listing
-from covary.tablesource import Identity, SkippedSource, TableSource, writable
+from covary.tables.local import matches
+from covary.index.table_records import TableRecord
+from covary.index.segment_files import Segment
+from covary.tables.discover import KnownNames, Listing
+from covary.tables.source import Identity, SkippedSource, TableSource, writable
 
 HELD_TABLES = "it held tables before and holds none now"
 KNOWN = ("name", "path", "member", "version", "checksum", "problem", "source")

@@ -5,13 +5,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from covary.changes import KnownTable, known_tables
+from covary.build.changes import KnownTable, known_tables
 from covary.errors import DamagedIndex
-from covary.integrity import require_sound, require_whole
-from covary.records import TableRecord
-from covary.segmentfiles import Segment, StoredSegment, open_description, open_segment
-from covary.sources import Listing
-from covary.store import Manifest, segment_folder
+from covary.index.check import require_sound, require_whole
+from covary.index.table_records import TableRecord
+from covary.index.segment_files import Segment, StoredSegment, open_description, open_segment
+from covary.tables.discover import Listing
+from covary.index.manifest import Manifest, segment_folder
 
 DAMAGED = "it was damaged in the index and is not to be found in its source now"
 

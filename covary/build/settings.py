@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from covary.errors import CovaryError
-from covary.keyrows import SEPARATOR
-from covary.keys import NORMALISERS, normaliser_of
-from covary.opentable import KeyName
-from covary.sketches import DEFAULT_SIZE, SketchConfig
-from covary.store import Manifest
+from covary.sketching.key_columns import SEPARATOR
+from covary.columns.key_text import NORMALISERS, normaliser_of
+from covary.sketching.open_table import KeyName
+from covary.sketching.sketch_types import DEFAULT_SIZE, SketchConfig
+from covary.index.manifest import Manifest
 
 DEFAULT_HASH = "xxhash64"
 

@@ -5,14 +5,14 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from pathlib import Path
 
-from covary.changes import KnownTable
+from covary.build.changes import KnownTable
 from covary.errors import CovaryError, NoTables
-from covary.filesystems import is_url
-from covary.localfiles import AN_INDEX, matches
-from covary.masking import Secrets
-from covary.sources import Listing, source_name
-from covary.store import Manifest
-from covary.tablesource import table_place
+from covary.tables.files import is_url
+from covary.tables.local import AN_INDEX, matches
+from covary.secrets import Secrets
+from covary.tables.discover import Listing, source_name
+from covary.index.manifest import Manifest
+from covary.tables.source import table_place
 
 Source = str | os.PathLike[str]
 

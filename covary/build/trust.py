@@ -14,7 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from covary.errors import UntrustedSources
-from covary.urlmarks import state_folder
+from covary.tables.url_marks import state_folder
 
 RECORDS = "given-sources"
 LARGEST_RECORD = 64 << 20

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
-from covary.apart import apart
-from covary.buildsettings import AskedSettings
-from covary.changes import Changes, compare, names_to_keep, same_as_before, with_emptied_sources
-from covary.collection import (
+from covary.pipeline.reading_process import apart
+from covary.build.settings import AskedSettings
+from covary.build.changes import Changes, compare, names_to_keep, same_as_before, with_emptied_sources
+from covary.build.sources import (
     Source,
     looking_for_tables,
     removed_by_hand,
@@ -25,30 +25,30 @@ from covary.collection import (
     without_index,
     without_removed,
 )
-from covary.commits import building, commit
+from covary.index.commit import building, commit
 from covary.errors import CannotWrite, NoSuchColumn, NoTables
-from covary.held import Held, held_by
-from covary.history import Change
-from covary.keychoice import split_key
-from covary.keyrows import SEPARATOR
-from covary.limits import DEFAULT_LIMITS, Limits, limits_of
-from covary.looking import looking_apart
-from covary.maintenance import in_few_segments, without_tables, written
-from covary.merging import all_of, merged
-from covary.opensegment import compile_ahead
-from covary.opentable import KeyName
-from covary.pipeline import plan_apart, run_on_spark, sketch_spark_tables
-from covary.plans import PARTS, PROGRESS, Settings
-from covary.postgresql import one_state
-from covary.query import Index
-from covary.segment import build_segment
-from covary.segmentfiles import Segment, open_segment, write_part
-from covary.sources import find_tables, source_name, with_checksums
-from covary.sparksession import session
-from covary.sparksources import FORMAT
-from covary.store import Manifest, read_manifest, refuse_url
-from covary.trust import remember_given, require_given
-from covary.watching import OnProgress, watching
+from covary.build.previous import Held, held_by
+from covary.index.history import Change
+from covary.sketching.key_choice import split_key
+from covary.sketching.key_columns import SEPARATOR
+from covary.pipeline.limits import DEFAULT_LIMITS, Limits, limits_of
+from covary.pipeline.look_apart import looking_apart
+from covary.build.upkeep import in_few_segments, without_tables, written
+from covary.index.merge import all_of, merged
+from covary.query.open_segment import compile_ahead
+from covary.sketching.open_table import KeyName
+from covary.pipeline.run import plan_apart, run_on_spark, sketch_spark_tables
+from covary.pipeline.plan import PARTS, PROGRESS, Settings
+from covary.tables.databases import held_in_one_state
+from covary.query.ask import Index
+from covary.index.segment_layout import build_segment
+from covary.index.segment_files import Segment, open_segment, write_part
+from covary.tables.discover import find_tables, source_name, with_checksums
+from covary.pipeline.session import session
+from covary.tables.spark_catalog import FORMAT
+from covary.index.manifest import Manifest, read_manifest, refuse_url
+from covary.build.trust import remember_given, require_given
+from covary.pipeline.progress_log import OnProgress, watching
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -242,7 +242,7 @@ def _read(
     for name in (PARTS, PROGRESS):
         (scratch / name).mkdir()
     read_by_spark = [table for table in changes.read if table.format == FORMAT]
-    with one_state([table for table in changes.read if table.format != FORMAT]) as tables:
+    with held_in_one_state([table for table in changes.read if table.format != FORMAT]) as tables:
         todo = plan_apart(tables, settings)
         names, left_out = todo.segments, [*todo.settled, *changes.left_out]
         with watching(scratch / PROGRESS, len(changes.read) - len(todo.settled), on_progress):

@@ -7,19 +7,19 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from covary.changes import KnownTable, known_tables
-from covary.commits import Draft, building, commit
+from covary.build.changes import KnownTable, known_tables
+from covary.index.commit import Draft, building, commit
 from covary.errors import TableError
-from covary.hashing import HashScheme
-from covary.history import Change
-from covary.integrity import require_sound, require_whole
-from covary.localfiles import matches
-from covary.merging import Part, entries_by_table, merged, room_for, without
-from covary.segment import build_segment
-from covary.segmentfiles import Segment, StoredSegment, open_segment, write_segment
-from covary.sources import source_name
-from covary.store import Manifest, read_manifest, segment_folder
-from covary.tablesource import shown, table_place
+from covary.sketching.hashing import HashScheme
+from covary.index.history import Change
+from covary.index.check import require_sound, require_whole
+from covary.tables.local import matches
+from covary.index.merge import Part, entries_by_table, merged, room_for, without
+from covary.index.segment_layout import build_segment
+from covary.index.segment_files import Segment, StoredSegment, open_segment, write_segment
+from covary.tables.discover import source_name
+from covary.index.manifest import Manifest, read_manifest, segment_folder
+from covary.tables.source import shown, table_place
 
 OnProgress = Callable[[int, int], None]
 MOST_SMALL = 10  # segments, before they are merged

@@ -8,16 +8,16 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from covary.correlation import SMALLEST_SAMPLE
-from covary.estimates import Estimate
-from covary.facts import IndexFacts, add_tables, columns_of
-from covary.hits import Hit, Hits, QueryNote
-from covary.joinwords import column_of, how_it_joins
-from covary.keysets import KeySets, SetEstimate
-from covary.measures import MEASURES
-from covary.ranking import BASELINES
-from covary.records import TableRecord
-from covary.wording import chance_of, count_of, duration, lines_of, names_of, printable, signed, table_of
+from covary.cli.index_view import IndexFacts, add_tables, columns_of
+from covary.cli.join_words import column_of, how_it_joins
+from covary.cli.words import chance_of, count_of, duration, lines_of, names_of, printable, signed, table_of
+from covary.index.table_records import TableRecord
+from covary.query.hits import Hit, Hits, QueryNote
+from covary.statistics.correlation import SMALLEST_SAMPLE
+from covary.statistics.estimate import Estimate
+from covary.statistics.key_sets import KeySets, SetEstimate
+from covary.statistics.measures import MEASURES
+from covary.statistics.ranking import BASELINES
 
 
 def hits_view(hits: Hits, width: int) -> RenderableType:

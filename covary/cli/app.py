@@ -14,16 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from covary import comparing, options, upkeep
+from covary.cli import ask as comparing
+from covary.cli import options, upkeep
+from covary.cli.exits import Commands, complain
+from covary.cli.plain_help import Command
 from covary.errors import CovaryError
-from covary.exits import Commands, complain
-from covary.plainhelp import Command
 
 if TYPE_CHECKING:
-    from covary.facts import IndexFacts
-    from covary.history import Change
-    from covary.hits import Hits
-    from covary.query import Index
+    from covary.cli.index_view import IndexFacts
+    from covary.index.history import Change
+    from covary.query.ask import Index
+    from covary.query.hits import Hits
 
 KEYS_SHOWN = 3
 
@@ -60,9 +61,9 @@ def covary(version: options.Version = False) -> None:
 @app.command(cls=Command, rich_help_panel="Start here")
 def demo(keep: options.Keep = None) -> None:
     """Ask what moves with flight delays, on real data: New York's flights and weather in 2013."""
-    from covary import demo as shown
-    from covary.query import open_index
-    from covary.terminal import show
+    from covary.cli import demo as shown
+    from covary.cli.terminal import show
+    from covary.query.ask import open_index
 
     with TemporaryDirectory() as scratch:
         folder = keep or Path(scratch)
@@ -130,9 +131,9 @@ def index(
         refresh=(fresh, keep_missing, checksum, repair, trust_sources),
         limits=(table_timeout, memory),
     )
-    from covary.facts import build_view, skipped_words
-    from covary.terminal import print_json, show
-    from covary.wording import names_of
+    from covary.cli.index_view import build_view, skipped_words
+    from covary.cli.terminal import print_json, show
+    from covary.cli.words import names_of
 
     if as_json:
         print_json(facts.to_dict() | {"change": change.to_dict(), "elapsed_ms": elapsed_ms})
@@ -159,18 +160,18 @@ def _build(
     limits: tuple[float | None, str | None] = (None, None),
 ) -> "tuple[IndexFacts, Change, float]":
     """Build an index while showing how far it is; return its facts, what was done, and the milliseconds."""
-    from covary.lostcluster import giving_up_on
-    from covary.progress import showing_progress
-    from covary.sparkerrors import check_address, naming_spark
+    from covary.cli.progress import showing_progress
+    from covary.pipeline.lost_cluster import giving_up_on
+    from covary.pipeline.spark_errors import check_address, naming_spark
 
     started = time.perf_counter()
     with showing_progress() as show:
         # Loaded once the user sees that something happens.
-        from covary.build import Refresh, Where, update_index
-        from covary.buildsettings import AskedSettings
-        from covary.facts import describe
-        from covary.limits import limits_of
-        from covary.trust import quoted
+        from covary.build.settings import AskedSettings
+        from covary.build.trust import quoted
+        from covary.build.update import Refresh, Where, update_index
+        from covary.cli.index_view import describe
+        from covary.pipeline.limits import limits_of
 
         within = limits_of(*limits)
         check_address(master, remote)
@@ -198,8 +199,8 @@ def info(
 
     covary info my.covary --table weather
     """
-    from covary.facts import TABLES_SHOWN, columns_view, describe, info_view, table_named
-    from covary.terminal import console, print_json, show
+    from covary.cli.index_view import TABLES_SHOWN, columns_view, describe, info_view, table_named
+    from covary.cli.terminal import console, print_json, show
 
     facts = describe(index)
     chosen = table_named(facts, table) if table is not None else None
@@ -248,9 +249,9 @@ def query(
 
     covary query sales.csv --key date,zip --value revenue --index my.covary --max-q 0.05 --explain
     """
-    from covary.progress import showing_work
-    from covary.query import open_index
-    from covary.terminal import print_json
+    from covary.cli.progress import showing_work
+    from covary.cli.terminal import print_json
+    from covary.query.ask import open_index
 
     opened = open_index(index)
     with showing_work() as show:
@@ -284,11 +285,11 @@ def query(
 
 
 def _show_hits(hits: "Hits", table: str, index: "Index") -> None:
-    from covary.answers import hits_view, no_hits_view
-    from covary.facts import describe
-    from covary.joinwords import explanations_view
-    from covary.opentable import open_table
-    from covary.terminal import console, show
+    from covary.cli.answer_view import hits_view, no_hits_view
+    from covary.cli.index_view import describe
+    from covary.cli.join_words import explanations_view
+    from covary.cli.terminal import console, show
+    from covary.sketching.open_table import open_table
 
     if hits:
         show(hits_view(hits, console().width))

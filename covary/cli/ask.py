@@ -3,7 +3,7 @@
 import time
 from dataclasses import asdict
 
-from covary import options
+from covary.cli import options
 
 
 def pairs(
@@ -24,18 +24,18 @@ def pairs(
 
     Every column is compared with every other that it joins with; columns of one table are not compared.
     """
-    from covary.pairviews import pairs_view
-    from covary.progress import STARTING_SPARK, showing_work
-    from covary.query import open_index
-    from covary.settings import Settings
-    from covary.sparkerrors import check_address, naming_spark
-    from covary.terminal import console, print_json, show
+    from covary.cli.pair_view import pairs_view
+    from covary.cli.progress import STARTING_SPARK, showing_work
+    from covary.cli.terminal import console, print_json, show
+    from covary.pipeline.spark_errors import check_address, naming_spark
+    from covary.query.ask import open_index
+    from covary.query.options import Settings
 
     opened = open_index(index)
     Settings(top=top, rank=rank, max_q=max_q, correction=correction, min_sample=min_sample)  # before Spark
     with showing_work("{done:,} of {total:,} columns compared", STARTING_SPARK) as tell:
         from covary import spark
-        from covary.sparksession import session
+        from covary.pipeline.session import session
 
         check_address(master, remote)
         with naming_spark(master or remote or "local[*]"), session(None, master, remote) as running:
@@ -78,14 +78,14 @@ def estimate(
 
     covary estimate a.csv b.csv --left-key date --left-value sales --right-key day --right-value rain
     """
-    from covary.answers import estimate_view
-    from covary.estimates import HowToMeasure, estimate_sample
-    from covary.hits import QueryNote
-    from covary.joins import join, sketch_both
-    from covary.keys import normaliser_of
-    from covary.progress import showing_work
-    from covary.sketches import SketchConfig
-    from covary.terminal import print_json, show
+    from covary.cli.answer_view import estimate_view
+    from covary.cli.progress import showing_work
+    from covary.cli.terminal import print_json, show
+    from covary.columns.key_text import normaliser_of
+    from covary.query.hits import QueryNote
+    from covary.sketching.sketch_types import SketchConfig
+    from covary.statistics.estimate import HowToMeasure, estimate_sample
+    from covary.statistics.join import join, sketch_both
 
     started = time.perf_counter()
     how = HowToMeasure(measure, interval, confidence, seed)

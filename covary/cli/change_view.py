@@ -5,9 +5,9 @@ from datetime import datetime
 
 from rich.console import Group, RenderableType
 
-from covary.history import Change
-from covary.integrity import Inspection
-from covary.wording import count_of, duration, lines_of, names_of, size_of, table_of
+from covary.cli.words import count_of, duration, lines_of, names_of, size_of, table_of
+from covary.index.check import Inspection
+from covary.index.history import Change
 
 DAMAGE_SHOWN = 20
 COMMITS_SHOWN = 1_000

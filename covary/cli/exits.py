@@ -9,9 +9,9 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from covary.cli.plain_help import PlainHelp
 from covary.errors import CovaryError, DamagedTable, tells_secrets
-from covary.masking import Secrets
-from covary.plainhelp import PlainHelp
+from covary.secrets import Secrets
 
 USER_MISTAKE = CovaryError.exit_code
 STOPPED = 130
@@ -89,7 +89,7 @@ def _show_warning(message: Warning | str, category: type[Warning], *place: Any, 
 
 def complain(line: str) -> None:
     """Say on stderr, in one line, what went wrong."""
-    from covary.wording import printable
+    from covary.cli.words import printable
 
     typer.echo(f"covary: {printable(line)}", err=True)
 

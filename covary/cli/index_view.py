@@ -9,14 +9,14 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from covary.changeviews import done, touched
+from covary.cli.change_view import done, touched
+from covary.cli.words import count_of, duration, lines_of, names_of, printable, size_of, table_of
+from covary.columns.times import AMBIGUOUS
 from covary.errors import TableError, near_names
-from covary.history import Change
-from covary.index import StoredSketches
-from covary.ownfiles import MANIFEST
-from covary.records import TableRecord, records_of
-from covary.times import AMBIGUOUS
-from covary.wording import count_of, duration, lines_of, names_of, printable, size_of, table_of
+from covary.index.history import Change
+from covary.index.table_records import TableRecord, records_of
+from covary.own_files import MANIFEST
+from covary.query.stored_sketches import StoredSketches
 
 SKIPPED_SHOWN = 20
 TABLES_SHOWN = 50

@@ -2,8 +2,8 @@
 
 from rich.console import RenderableType
 
-from covary.hits import Hit, Hits, QueryNote
-from covary.wording import count_of, lines_of, printable
+from covary.cli.words import count_of, lines_of, printable
+from covary.query.hits import Hit, Hits, QueryNote
 
 SEVERAL = 1.05  # rows per key, on average
 FOLDED = {

@@ -3,10 +3,10 @@
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from covary.answers import interval_words, sample_words
-from covary.columnpairs import Pair, Pairs
-from covary.joinwords import column_of
-from covary.wording import chance_of, count_of, duration, lines_of, printable, signed, table_of
+from covary.cli.answer_view import interval_words, sample_words
+from covary.cli.join_words import column_of
+from covary.cli.words import chance_of, count_of, duration, lines_of, printable, signed, table_of
+from covary.query.all_pairs import Pair, Pairs
 
 WIDE = 120
 

@@ -14,11 +14,11 @@ from rich.console import Console
 from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
-from covary.terminal import PIPE_WIDTH, console
-from covary.wording import count_of, printable
+from covary.cli.terminal import PIPE_WIDTH, console
+from covary.cli.words import count_of, printable
 
 if TYPE_CHECKING:
-    from covary.watching import OnProgress, Progress
+    from covary.pipeline.progress_log import OnProgress, Progress
 
 SECONDS_BETWEEN_LINES = 5.0
 SECONDS_BEFORE_A_BAR = 1.0

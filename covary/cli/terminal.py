@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.segment import Segment
 
-from covary.wording import printable
+from covary.cli.words import printable
 
 PIPE_WIDTH = 128
 # Nothing that is shown is markup: names come from files, and may look like it.

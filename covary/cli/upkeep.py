@@ -5,11 +5,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from covary import options
+from covary.cli import options
 from covary.errors import CovaryError
 
 if TYPE_CHECKING:
-    from covary.history import Change
+    from covary.index.history import Change
 
 
 def remove(index: options.IndexFolder, tables: options.Removed, as_json: options.Json = False) -> None:
@@ -23,7 +23,7 @@ def remove(index: options.IndexFolder, tables: options.Removed, as_json: options
 
     covary info lists what stays away.
     """
-    from covary.maintenance import remove_tables
+    from covary.build.upkeep import remove_tables
 
     _tell(index, remove_tables(index, tables), as_json)
 
@@ -35,8 +35,8 @@ def compact(index: options.IndexFolder, as_json: options.Json = False) -> None:
 
     The files are then those of an index built at once from the same tables. Needs room for both on the disk.
     """
-    from covary.maintenance import compact_index
-    from covary.progress import showing_work
+    from covary.build.upkeep import compact_index
+    from covary.cli.progress import showing_work
 
     with showing_work("{done:,} of {total:,} tables merged") as tell:
         change = compact_index(index, tell)
@@ -44,8 +44,8 @@ def compact(index: options.IndexFolder, as_json: options.Json = False) -> None:
 
 
 def _tell(index: Path, change: "Change", as_json: bool) -> None:
-    from covary.changeviews import done_view
-    from covary.terminal import print_json, show
+    from covary.cli.change_view import done_view
+    from covary.cli.terminal import print_json, show
 
     if as_json:
         print_json({"index": str(index)} | change.to_dict())
@@ -58,9 +58,9 @@ def history(index: options.IndexFolder, as_json: options.Json = False) -> None:
 
     covary history my.covary
     """
-    from covary.changeviews import history_view
-    from covary.history import read_history
-    from covary.terminal import print_json, show
+    from covary.cli.change_view import history_view
+    from covary.cli.terminal import print_json, show
+    from covary.index.history import read_history
 
     changes = read_history(index)
     if as_json:
@@ -76,10 +76,10 @@ def check(index: options.IndexFolder, as_json: options.Json = False) -> None:
 
     Exits with 2 if something is; covary index --into INDEX --repair then reads again what was lost.
     """
-    from covary.changeviews import inspection_view
-    from covary.integrity import check_index
-    from covary.progress import showing_work
-    from covary.terminal import print_json, show
+    from covary.cli.change_view import inspection_view
+    from covary.cli.progress import showing_work
+    from covary.cli.terminal import print_json, show
+    from covary.index.check import check_index
 
     started = time.perf_counter()
     with showing_work("{done:,} of {total:,} files read") as tell:

@@ -15,7 +15,7 @@ def printable(text: str) -> str:
     """Return text from a file on one line and without anything that a terminal would obey.
 
     Whatever reaches a person goes through this: cells and lines here, and once more all that is printed, in
-    `covary.terminal.show` and `covary.exits.complain`.
+    `covary.cli.terminal.show` and `covary.cli.exits.complain`.
     """
     return "".join(c if c.isprintable() else " " if c.isspace() else "�" for c in text)
 

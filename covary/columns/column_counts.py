@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from covary.numberforms import ABSENT, LONGEST_CELL
-from covary.numbers import PLAIN, NumberReading, may_be_numbers, number_reading, read_numbers
-from covary.times import may_be_times
+from covary.columns.number_forms import ABSENT, LONGEST_CELL
+from covary.columns.numbers import PLAIN, NumberReading, may_be_numbers, number_reading, read_numbers
+from covary.columns.times import may_be_times
 
 PROBED = 32  # distinct cells that tell whether a closer look at a column is worth while
 NO_VALUES = np.empty(0)

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from covary.columnfacts import Facts
+from covary.columns.column_counts import Facts
 
 FEWEST_ROW_NUMBERS = 20
 FIRST_ROWS = 12

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from covary.columnfacts import Looks, looks_of
-from covary.keys import canonical_text, canonical_texts, dates_held_as_times, key_text, with_dates
-from covary.numberforms import ABSENT
-from covary.periods import coarser, period_numbers
-from covary.places import may_be_numbered, may_be_places, place_kind, place_text
-from covary.timeforms import COMPACT_FORMATS
-from covary.times import TimeReading, read_times, time_reading
+from covary.columns.column_counts import Looks, looks_of
+from covary.columns.key_text import canonical_text, canonical_texts, dates_held_as_times, key_text, with_dates
+from covary.columns.number_forms import ABSENT
+from covary.columns.periods import coarser, period_numbers
+from covary.columns.places import may_be_numbered, may_be_places, place_kind, place_text
+from covary.columns.time_forms import COMPACT_FORMATS
+from covary.columns.times import TimeReading, read_times, time_reading
 
 FEWEST_PERIODS = 10  # on fewer keys a join is hidden anyhow
 MARKS = sorted(ABSENT - {"nd"})  # North Dakota

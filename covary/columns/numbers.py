@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from covary.numberforms import (
+from covary.columns.number_forms import (
     LETTER_MARK,
     MAGNITUDES,
     PLAIN_DECIMAL,
@@ -21,7 +21,7 @@ from covary.numberforms import (
     number_of,
     starts_likely,
 )
-from covary.tallies import EXAMPLES, LONGEST_EXAMPLE
+from covary.columns.unused_cells import EXAMPLES, LONGEST_EXAMPLE
 
 NUMBER_SHARE = 0.95
 SLIPS = 0.05  # of cells

@@ -3,13 +3,12 @@
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
+
+from covary.arrays import Integers, Truths
 
 HOUR, DAY = 3_600_000_000, 86_400_000_000  # in microseconds
 
-Integers = npt.NDArray[np.int64]
-Truths = npt.NDArray[np.bool_]
 
 _COARSER = {  # weeks don't nest in months or years
     "moment": ("hour", "day", "week", "month", "quarter", "year"),

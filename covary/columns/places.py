@@ -9,7 +9,7 @@ from unicodedata import combining, normalize
 
 import polars as pl
 
-from covary.numberforms import LONGEST_CELL
+from covary.columns.number_forms import LONGEST_CELL
 
 LOOKED_AT, LONGEST_NAME = 64, 60  # cells and their letters, before the library is read
 MOST_TEXTS = 500  # distinct: there are 250 countries, and half of a column must be such

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from covary.aggregate import Floats
-from covary.columnfacts import Facts, facts_of_numbers, facts_of_text
+from covary.arrays import Floats
+from covary.columns.column_counts import Facts, facts_of_numbers, facts_of_text
+from covary.columns.identifiers import CALENDAR, PERIODS, ROW_NUMBER, why_identifier
+from covary.columns.key_reading import LIKELY_YEARS, KeyReading, key_reading, year_reading
+from covary.columns.numbers import NUMBER_SHARE, PLAIN, NumberReading
 from covary.errors import UnusableColumn
-from covary.identifiers import CALENDAR, PERIODS, ROW_NUMBER, why_identifier
-from covary.keyreading import LIKELY_YEARS, KeyReading, key_reading, year_reading
-from covary.numbers import NUMBER_SHARE, PLAIN, NumberReading
 
 LONGEST_KEY = 200  # bytes on average: more is prose
 PROFILED_ROWS, PROFILED_RUNS = 100_000, 100

@@ -7,8 +7,9 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from covary.numberforms import ABSENT
-from covary.periods import DAY, HOUR, Integers, Truths, day_of_date, day_of_week
+from covary.arrays import Integers, Truths
+from covary.columns.number_forms import ABSENT
+from covary.columns.periods import DAY, HOUR, day_of_date, day_of_week
 
 # Databases write the ends of time where there is none.
 ABSENT_TIMES = ABSENT | {

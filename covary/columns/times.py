@@ -8,9 +8,10 @@ import numpy as np
 import polars as pl
 import polars_hash  # noqa: F401  (registers the `nchash` namespace)
 
-from covary.numberforms import LONGEST_CELL
-from covary.periods import DAY, HOUR, Integers
-from covary.timeforms import (
+from covary.arrays import Integers
+from covary.columns.number_forms import LONGEST_CELL
+from covary.columns.periods import DAY, HOUR
+from covary.columns.time_forms import (
     ABSENT_TIMES,
     DAY_FIRST,
     ISO,

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import numpy as np
 
-from covary.blocks import blocks_of, named_by, places_below
-from covary.commits import left_over, not_ours
 from covary.errors import DamagedIndex, NotAnIndex
-from covary.hashing import HashScheme
-from covary.ownfiles import require_file, require_folder
-from covary.segment import identities
-from covary.segmentfiles import NAMED, Segment, StoredFile, StoredSegment, checksum_of, open_segment
-from covary.soundness import ALTERED, LONG, look_at_all
-from covary.store import Manifest, read_manifest, segment_folder
+from covary.index.commit import left_over, not_ours
+from covary.index.manifest import Manifest, read_manifest, segment_folder
+from covary.index.segment_arrays import blocks_of, named_by, places_below
+from covary.index.segment_files import NAMED, Segment, StoredFile, StoredSegment, checksum_of, open_segment
+from covary.index.segment_layout import identities
+from covary.index.soundness import ALTERED, LONG, look_at_all
+from covary.own_files import require_file, require_folder
+from covary.sketching.hashing import HashScheme
 
 OnProgress = Callable[[int, int], None]
 

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-Bytes = npt.NDArray[np.uint8]
+from covary.arrays import Bytes
+
 Words = npt.NDArray[np.uint64]
 
 PIECE_BYTES = 4096

@@ -22,8 +22,17 @@ from pathlib import Path
 from typing import IO
 
 from covary.errors import CannotWrite, IndexBusy, StoreError
-from covary.history import FULL_HISTORY, HISTORY, Change, append_change, require_own_history
-from covary.ownfiles import (
+from covary.index.history import FULL_HISTORY, HISTORY, Change, append_change, require_own_history
+from covary.index.manifest import (
+    SCRATCH,
+    SEGMENT_NAME,
+    Manifest,
+    read_manifest,
+    segment_folder,
+    segments_named,
+)
+from covary.index.segment_files import FILES, SEGMENTS, StoredSegment, stored_segment
+from covary.own_files import (
     LARGEST_MANIFEST,
     MANIFEST,
     MARK,
@@ -35,15 +44,6 @@ from covary.ownfiles import (
     require_file,
     require_folder,
     set_mark,
-)
-from covary.segmentfiles import FILES, SEGMENTS, StoredSegment, stored_segment
-from covary.store import (
-    SCRATCH,
-    SEGMENT_NAME,
-    Manifest,
-    read_manifest,
-    segment_folder,
-    segments_named,
 )
 
 LOCK = "lock"

@@ -15,8 +15,8 @@ from typing import Any
 import xxhash
 
 from covary.errors import DamagedIndex, NotAnIndex
-from covary.ownfiles import LARGEST_MANIFEST, MANIFEST, NotPlain, open_plain, read_plain
-from covary.store import Manifest, read_manifest
+from covary.index.manifest import Manifest, read_manifest
+from covary.own_files import LARGEST_MANIFEST, MANIFEST, NotPlain, open_plain, read_plain
 
 HISTORY = "history.jsonl"
 LAST_SECOND = 250_000_000_000  # in the year 9892: not much later, dates end

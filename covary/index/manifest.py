@@ -31,7 +31,8 @@ from pathlib import Path
 from typing import Any
 
 from covary.errors import CovaryError, DamagedIndex, NotAnIndex, UnsupportedFormat
-from covary.ownfiles import (
+from covary.index.segment_files import FILES, SEGMENTS, StoredFile, StoredSegment
+from covary.own_files import (
     LARGEST_MANIFEST,
     MANIFEST,
     NotPlain,
@@ -42,8 +43,7 @@ from covary.ownfiles import (
     seal_of,
     sealed_content,
 )
-from covary.segmentfiles import FILES, SEGMENTS, StoredFile, StoredSegment
-from covary.sketches import SketchConfig
+from covary.sketching.sketch_types import SketchConfig
 
 FORMAT = 8
 SEGMENT_NAME = re.compile(r"[0-9a-f]{32}")  # the checksum of what it holds

@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from covary.blocks import places_below
-from covary.hashing import HashScheme
-from covary.segment import Places, Sketched, concatenated, lay_out, pieces, starts_of
-from covary.segmentfiles import COUNTED, NAMED, Segment
+from covary.index.segment_arrays import places_below
+from covary.index.segment_files import COUNTED, NAMED, Segment
+from covary.index.segment_layout import Places, Sketched, concatenated, lay_out, pieces, starts_of
+from covary.sketching.hashing import HashScheme
 
 ENTRIES_PER_SEGMENT = 1 << 25
 # Each segment costs a query a tenth of a millisecond, and memory to make grows with its entries.

@@ -5,11 +5,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from covary.aggregate import AGGREGATES
-from covary.checksums import Bytes, CheckedArray
-from covary.segmentfiles import Segment
-from covary.soundness import PLACES, Layout, are_sound_bytes, first_wrong_place
-from covary.times import GRANULARITIES
+from covary.arrays import Bytes
+from covary.columns.times import GRANULARITIES
+from covary.index.checksums import CheckedArray
+from covary.index.segment_files import Segment
+from covary.index.soundness import PLACES, Layout, are_sound_bytes, first_wrong_place
+from covary.sketching.aggregate import AGGREGATES
 
 LAID_OUT_BY = (
     "blocks.start", "blocks.set", "key_sets.order", "key_sets.size", "key_sets.member_start",

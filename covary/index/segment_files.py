@@ -18,7 +18,8 @@ import pyarrow as pa
 import pyarrow.ipc
 import xxhash
 
-from covary.checksums import (
+from covary.errors import DamagedIndex, StoreError
+from covary.index.checksums import (
     PIECE_BYTES,
     CheckedArray,
     checksums_of,
@@ -27,10 +28,9 @@ from covary.checksums import (
     on_disk,
     piece_count,
 )
-from covary.errors import DamagedIndex, StoreError
-from covary.ownfiles import NotPlain, open_whole, require_folder
-from covary.plainarrow import NotPlainArrow, pack_table, read_batch, unpack_table
-from covary.records import NOTES, TABLES
+from covary.index.plain_arrow import NotPlainArrow, pack_table, read_batch, unpack_table
+from covary.index.table_records import NOTES, TABLES
+from covary.own_files import NotPlain, open_whole, require_folder
 
 NAMED = ("key", "value", "granularity", "aggregate")  # of a sketch, as places among the segment's names
 COUNTED = ("rows", "null_keys", "null_values", "not_finite", "minimum", "maximum")

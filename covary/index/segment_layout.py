@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from covary.aggregate import Floats
-from covary.hashing import SCHEMES, Hashes, HashScheme, smallest_first
-from covary.records import TableRecord, table_frame
-from covary.segmentfiles import COUNTED, NAMED, Segment
-from covary.sketches import Sketch
+from covary.arrays import Floats
+from covary.index.segment_files import COUNTED, NAMED, Segment
+from covary.index.table_records import TableRecord, table_frame
+from covary.sketching.hashing import SCHEMES, Hashes, HashScheme, smallest_first
+from covary.sketching.sketch_types import Sketch
 
 Places = npt.NDArray[np.int64]
 SETS_PER_BLOCK = 64

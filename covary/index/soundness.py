@@ -7,12 +7,11 @@ not look where they write, so every number that they use as a place is looked at
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from covary.checksums import FACTORS, PIECE_BYTES, Bytes, CheckedArray
+from covary.arrays import Bytes, Integers
 from covary.compiled import compiled, unsigned
+from covary.index.checksums import FACTORS, PIECE_BYTES, CheckedArray
 
-Integers = npt.NDArray[np.int64]
 # What can be wrong with the places in a segment: the array that leads outside.
 PLACES = (
     "", "blocks.start", "blocks.set", "key_sets.order", "key_sets.block", "key_sets.size",
@@ -64,7 +63,7 @@ def are_sound_bytes(content: Any, sums: Any, seen: Any, start: Any, end: Any) ->
 
 @compiled
 def _sum_of(content: Any) -> Any:
-    """Add up a piece as `covary.checksums.checksums_of` does."""
+    """Add up a piece as `covary.index.checksums.checksums_of` does."""
     whole = content.size // 8
     words = content[: 8 * whole].view(np.uint64)
     total = unsigned(content.size)

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
-from covary.tablesource import table_place
+from covary.tables.source import table_place
 
 COLUMN_NOTE = pl.Struct(
     {

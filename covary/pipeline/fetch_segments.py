@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from covary.apart import UNWATCHED, Watch
-from covary.partials import sql_of
-from covary.plans import PARTS, Settings
+from covary.pipeline.partial_rows import sql_of
+from covary.pipeline.plan import PARTS, Settings
+from covary.pipeline.reading_process import UNWATCHED, Watch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -4,11 +4,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from covary.apart import DIED, TOO_LARGE, TOO_LONG, Ended
 from covary.errors import CovaryError
-from covary.fileformat import FILE_FORMATS
-from covary.filesystems import is_url
-from covary.tablesource import TableSource
+from covary.pipeline.reading_process import DIED, TOO_LARGE, TOO_LONG, Ended
+from covary.tables.files import is_url
+from covary.tables.kinds import FILE_FORMATS
+from covary.tables.source import TableSource
 
 # A thousandth of the speed at which tables are usually read, and time for a slow server to answer.
 LEAST_SECONDS, BYTES_PER_SECOND = 600, 65_536

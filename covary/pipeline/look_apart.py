@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from covary.apart import Apart, Watch
 from covary.errors import CovaryError, UnreadableTable
-from covary.fileformat import NotATable, NotToBeSeen
-from covary.limits import DEFAULT_MEMORY, LEAST_SECONDS, Limits, too_much
-from covary.tablefiles import Look
+from covary.pipeline.limits import DEFAULT_MEMORY, LEAST_SECONDS, Limits, too_much
+from covary.pipeline.reading_process import Apart, Watch
+from covary.tables.inside_files import Look
+from covary.tables.kinds import NotATable, NotToBeSeen
 
 
 def looking_apart(process: Apart, limits: Limits) -> Look:

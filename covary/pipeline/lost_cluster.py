@@ -9,11 +9,11 @@ from threading import Event
 from typing import TYPE_CHECKING
 
 from covary.errors import CovaryError
-from covary.masking import shown_url
-from covary.sparkerrors import check_address
+from covary.pipeline.spark_errors import check_address
+from covary.secrets import shown_url
 
 if TYPE_CHECKING:
-    from covary.watching import OnProgress, Progress
+    from covary.pipeline.progress_log import OnProgress, Progress
 
 SECONDS_WITHOUT_PROGRESS = 60.0
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from covary.faults import Faults
-from covary.segmentfiles import as_arrow
-from covary.sketches import ColumnPair, Counts, Partial
-from covary.tallies import Tallies, Tally
+from covary.columns.unused_cells import Tallies, Tally
+from covary.index.segment_files import as_arrow
+from covary.sketching.sketch_types import ColumnPair, Counts, Partial
+from covary.tables.faults import Faults
 
 PARTIAL = pa.schema(
     [

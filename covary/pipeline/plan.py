@@ -5,14 +5,14 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from covary.limits import DEFAULT_LIMITS, Limits
-from covary.notes import BAD_TABLE, failed, notes_of, record_of
-from covary.records import TableRecord
-from covary.roles import Roles, roles_of
-from covary.sketches import ColumnPair, SketchConfig
-from covary.tables import Chunk, Layout, layout_of, plan_chunks, remarks_of, sample_rows
-from covary.tablesource import TableSource
-from covary.tallies import Tallies
+from covary.columns.unused_cells import Tallies
+from covary.index.table_records import TableRecord
+from covary.pipeline.limits import DEFAULT_LIMITS, Limits
+from covary.pipeline.table_notes import BAD_TABLE, failed, notes_of, record_of
+from covary.sketching.roles import Roles, roles_of
+from covary.sketching.sketch_types import ColumnPair, SketchConfig
+from covary.tables.read import Chunk, Layout, layout_of, plan_chunks, remarks_of, sample_rows
+from covary.tables.source import TableSource
 
 CHUNK_BYTES = 32 << 20
 PARQUET_FORMATS = {"parquet", "delta", "iceberg"}

@@ -23,7 +23,7 @@ from threading import Lock, Thread
 from typing import Any, NamedTuple
 
 from covary.errors import CovaryError
-from covary.scratch import make_scratch, remove_scratch, scratch_name
+from covary.pipeline.scratch import make_scratch, remove_scratch, scratch_name
 
 TOO_LONG, TOO_LARGE, DIED = "too long", "too large", "died"
 POLL_SECONDS = 0.05
@@ -34,7 +34,7 @@ CAN_MEASURE = STATM.exists()
 ONE_THREAD = {"POLARS_MAX_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 START = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from covary.apart import serve; serve(*map(int, sys.argv[2:]))"
+    "from covary.pipeline.reading_process import serve; serve(*map(int, sys.argv[2:]))"
 )
 SIZE_BYTES = 8
 STEP, PART, ERROR, END = b"s", b"p", b"x", b"e"

@@ -14,20 +14,27 @@ from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
 
-from covary.apart import Watch, apart
-from covary.delivery import DONE_SQL, bring_home, finish_task, require_done
+from covary.columns.unused_cells import Tallies
 from covary.errors import UnreadableTable
-from covary.notes import notes_of, record_of
-from covary.partials import PARTIAL_SQL
-from covary.plans import Cut, LargeTable, Plan, Settings, decided_table, group_name, plan, table_name
-from covary.records import TableRecord
-from covary.shipping import Parcels, as_numbered_task, as_table_task, as_task, ship_covary
-from covary.sparksession import is_local
-from covary.sparksources import spark_reason
-from covary.sparktables import ROWS_PER_BATCH, numbered_rows, partition_frames, sample_of
-from covary.tablesource import TableSource
-from covary.tallies import Tallies
-from covary.tasks import cut_large, merge_chunks, progress_log, sketch_chunk, sketch_frames, sketch_group
+from covary.index.table_records import TableRecord
+from covary.pipeline.fetch_segments import DONE_SQL, bring_home, finish_task, require_done
+from covary.pipeline.partial_rows import PARTIAL_SQL
+from covary.pipeline.plan import Cut, LargeTable, Plan, Settings, decided_table, group_name, plan, table_name
+from covary.pipeline.reading_process import Watch, apart
+from covary.pipeline.send_code import Parcels, as_numbered_task, as_table_task, as_task, ship_covary
+from covary.pipeline.session import is_local
+from covary.pipeline.spark_tables import ROWS_PER_BATCH, numbered_rows, partition_frames, sample_of
+from covary.pipeline.table_notes import notes_of, record_of
+from covary.pipeline.tasks import (
+    cut_large,
+    merge_chunks,
+    progress_log,
+    sketch_chunk,
+    sketch_frames,
+    sketch_group,
+)
+from covary.tables.source import TableSource
+from covary.tables.spark_catalog import spark_reason
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

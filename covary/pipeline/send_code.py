@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
-from covary.scratch import lasting_folder
+from covary.pipeline.scratch import lasting_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -59,7 +59,7 @@ def as_numbered_task(function: Callable[..., Iterator[Any]], *first: Any) -> Cal
     packed = pickle.dumps((function, first))
 
     def run(batches: Any) -> Any:
-        from covary.apart import apart  # noqa: PLC0415  (on the worker)
+        from covary.pipeline.reading_process import apart  # noqa: PLC0415  (on the worker)
 
         for batch in batches:
             for number in batch.column(0).to_pylist():
@@ -78,7 +78,7 @@ def as_table_task(function: Callable[..., Iterator[Any]], *first: Any) -> Callab
     def run(table: Any) -> Any:
         from pyarrow import Table  # noqa: PLC0415
 
-        from covary.apart import apart  # noqa: PLC0415
+        from covary.pipeline.reading_process import apart  # noqa: PLC0415
 
         return Table.from_batches(list(apart().do(packed, table)))
 

@@ -13,7 +13,7 @@ from threading import Event, Thread, current_thread, main_thread
 from typing import TYPE_CHECKING, Any, cast
 
 from covary.errors import CovaryError, MissingPart
-from covary.sparksettings import (
+from covary.pipeline.session_settings import (
     is_local_master,
     private_java,
     python_of_workers,

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from covary.scratch import lasting_folder
+from covary.pipeline.scratch import lasting_folder
 
 # The JVM hands out tasks and Python does the work: optimising the JVM's own code would take a core from it.
 LIGHT_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"

@@ -9,7 +9,7 @@ from traceback import walk_tb
 from urllib.parse import urlsplit
 
 from covary.errors import CovaryError
-from covary.masking import Secrets, shown_url, without_secrets
+from covary.secrets import Secrets, shown_url, without_secrets
 
 SECONDS_TO_CONNECT = 5.0
 OUR_ERROR = re.compile(r"^covary\.errors\.\w++: (.++)$", re.MULTILINE)  # as a worker's traceback ends

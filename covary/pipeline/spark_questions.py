@@ -17,7 +17,11 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from covary.columnpairs import (
+from covary.errors import CovaryError
+from covary.index.manifest import parse_manifest
+from covary.pipeline.send_code import as_task, ship_covary
+from covary.pipeline.session import is_local
+from covary.query.all_pairs import (
     Columns,
     Found,
     Pairs,
@@ -28,17 +32,13 @@ from covary.columnpairs import (
     survivors,
     together,
 )
-from covary.errors import CovaryError
-from covary.filesystems import is_url
-from covary.hits import Hit
-from covary.listing import OnProgress
-from covary.localfiles import absolute_path
-from covary.opentable import Frame, KeyName, as_polars
-from covary.query import Index
-from covary.settings import Settings
-from covary.shipping import as_task, ship_covary
-from covary.sparksession import is_local
-from covary.store import parse_manifest
+from covary.query.ask import Index
+from covary.query.candidates import OnProgress
+from covary.query.hits import Hit
+from covary.query.options import Settings
+from covary.sketching.open_table import Frame, KeyName, as_polars
+from covary.tables.files import is_url
+from covary.tables.local import absolute_path
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pyarrow as pa
 
-from covary.columnar import from_arrow, gathered, plain_names
-from covary.csvsplit import BLOCK_BYTES
 from covary.errors import UnreadableTable
-from covary.sparksources import spark_rows
-from covary.tables import SAMPLE_ROWS, Layout
-from covary.tablesource import TableSource
+from covary.tables.arrow_frames import BLOCK_BYTES, from_arrow, gathered, plain_names
+from covary.tables.read import SAMPLE_ROWS, Layout
+from covary.tables.source import TableSource
+from covary.tables.spark_catalog import spark_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -4,17 +4,17 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from covary.apart import Ended
-from covary.columns import ColumnProfile
+from covary.columns.profile import ColumnProfile
+from covary.columns.unused_cells import Tallies
 from covary.errors import CovaryError, MissingPart, UnreadableTable
-from covary.fileformat import FILE_FORMATS
-from covary.filesystems import is_url
-from covary.limits import is_of_the_table
-from covary.masking import Secrets
-from covary.records import ColumnNote, TableRecord
-from covary.roles import Roles
-from covary.tablesource import TableSource, writable
-from covary.tallies import Tallies
+from covary.index.table_records import ColumnNote, TableRecord
+from covary.pipeline.limits import is_of_the_table
+from covary.pipeline.reading_process import Ended
+from covary.secrets import Secrets
+from covary.sketching.roles import Roles
+from covary.tables.files import is_url
+from covary.tables.kinds import FILE_FORMATS
+from covary.tables.source import TableSource, writable
 
 # One bad file must never stop a build; Polars panics on a few, which is no Exception.
 BAD_TABLE = (Exception, pl.exceptions.PanicException)

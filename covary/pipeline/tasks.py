@@ -18,25 +18,40 @@ from typing import IO, Any
 import polars as pl
 import pyarrow as pa
 
-from covary.apart import DIED, UNWATCHED, Ended, Watch
-from covary.columns import with_numbers
-from covary.faults import Faults
-from covary.frames import sketch_batches
-from covary.kernel import finish, merge_all
-from covary.keyreading import FEWEST_PERIODS
-from covary.keyrows import Key, readings_of
-from covary.limits import is_of_the_table, too_much
-from covary.notes import BAD_TABLE, ended_early, failed, is_lasting, notes_of, reason_of, record_of
-from covary.partials import PARTIAL, faults_from, partial_from, partial_row, tallies_from, tallies_row
-from covary.plans import PARTS, PROGRESS, Cut, LargeTable, Settings, cut_table, group_name, table_name
-from covary.records import TableRecord
-from covary.roles import roles_of
-from covary.segment import build_segment
-from covary.segmentfiles import write_part
-from covary.sketches import ColumnPair, Sketch
-from covary.tables import WHOLE, Chunk, damage_of, layout_of, read_chunk, remarks_of
-from covary.tablesource import TableSource
-from covary.tallies import Tallies
+from covary.columns.key_reading import FEWEST_PERIODS
+from covary.columns.profile import with_numbers
+from covary.columns.unused_cells import Tallies
+from covary.index.segment_files import write_part
+from covary.index.segment_layout import build_segment
+from covary.index.table_records import TableRecord
+from covary.pipeline.limits import is_of_the_table, too_much
+from covary.pipeline.partial_rows import (
+    PARTIAL,
+    faults_from,
+    partial_from,
+    partial_row,
+    tallies_from,
+    tallies_row,
+)
+from covary.pipeline.plan import PARTS, PROGRESS, Cut, LargeTable, Settings, cut_table, group_name, table_name
+from covary.pipeline.reading_process import DIED, UNWATCHED, Ended, Watch
+from covary.pipeline.table_notes import (
+    BAD_TABLE,
+    ended_early,
+    failed,
+    is_lasting,
+    notes_of,
+    reason_of,
+    record_of,
+)
+from covary.sketching.kernel import finish, merge_all
+from covary.sketching.key_columns import Key, readings_of
+from covary.sketching.roles import roles_of
+from covary.sketching.sketch_table import sketch_batches
+from covary.sketching.sketch_types import ColumnPair, Sketch
+from covary.tables.faults import Faults
+from covary.tables.read import WHOLE, Chunk, damage_of, layout_of, read_chunk, remarks_of
+from covary.tables.source import TableSource
 
 WRITING = ""  # what a task does when all its tables are read
 MOSTLY = 4  # times as much

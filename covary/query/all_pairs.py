@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from covary.aggregate import Floats
-from covary.hits import Hit, QueryNote, column_text, estimate_text
-from covary.listing import TRUSTED_DIGITS, show_nothing
-from covary.query import Index
-from covary.ranked import Numbers, rank_all
-from covary.settings import Settings
-from covary.sketches import Sketch
+from covary.arrays import Floats
+from covary.query.ask import Index
+from covary.query.candidates import TRUSTED_DIGITS, show_nothing
+from covary.query.hits import Hit, QueryNote, column_text, estimate_text
+from covary.query.options import Settings
+from covary.query.rank_candidates import Numbers, rank_all
+from covary.sketching.sketch_types import Sketch
 
 # p-values are counted in bins a thousandth wide: by their exponent and the first ten bits after it.
 BIN_SHIFT = 42

@@ -8,27 +8,33 @@ from typing import Any
 
 import numpy as np
 
-from covary.aggregate import Floats
-from covary.estimates import Estimate, HowToMeasure, estimate_sample
-from covary.explanations import explanation_of
-from covary.frames import Asked, sketch_table
-from covary.hits import Hit, Hits, QueryNote
-from covary.index import StoredSketches
-from covary.intervals import CONFIDENCE
-from covary.joins import join
-from covary.keychoice import split_key
-from covary.keyrows import SEPARATOR
-from covary.keys import check_normaliser
-from covary.keysets import distinct_keys
-from covary.listing import OnProgress, best_first, candidate_list, count_undefined, show_nothing
-from covary.measures import DEFAULT_MEASURE
-from covary.opensegment import Candidates
-from covary.opentable import Frame, KeyName, open_table
-from covary.ranked import Numbers, Ranked, look_closer, rank_all
-from covary.ranking import BASELINES, DEFAULT_RANKER, ranker_named
-from covary.settings import DEFAULT_CORRECTION, DEFAULT_MIN_SAMPLE, DEFAULT_SHORTLIST, DEFAULT_TOP, Settings
-from covary.significance import CORRECTIONS
-from covary.sketches import ColumnPair, Sketch, SketchConfig
+from covary.arrays import Floats
+from covary.columns.key_text import check_normaliser
+from covary.query.candidates import OnProgress, best_first, candidate_list, count_undefined, show_nothing
+from covary.query.explain import explanation_of
+from covary.query.hits import Hit, Hits, QueryNote
+from covary.query.open_segment import Candidates
+from covary.query.options import (
+    DEFAULT_CORRECTION,
+    DEFAULT_MIN_SAMPLE,
+    DEFAULT_SHORTLIST,
+    DEFAULT_TOP,
+    Settings,
+)
+from covary.query.rank_candidates import Numbers, Ranked, look_closer, rank_all
+from covary.query.stored_sketches import StoredSketches
+from covary.sketching.key_choice import split_key
+from covary.sketching.key_columns import SEPARATOR
+from covary.sketching.open_table import Frame, KeyName, open_table
+from covary.sketching.sketch_table import Asked, sketch_table
+from covary.sketching.sketch_types import ColumnPair, Sketch, SketchConfig
+from covary.statistics.estimate import Estimate, HowToMeasure, estimate_sample
+from covary.statistics.intervals import CONFIDENCE
+from covary.statistics.join import join
+from covary.statistics.key_sets import distinct_keys
+from covary.statistics.measures import DEFAULT_MEASURE
+from covary.statistics.ranking import BASELINES, DEFAULT_RANKER, ranker_named
+from covary.statistics.significance import CORRECTIONS
 
 
 @dataclass(frozen=True, slots=True, eq=False)

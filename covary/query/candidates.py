@@ -6,16 +6,16 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from covary.aggregate import Floats
-from covary.bootstrap import pm1, pm1_ends
-from covary.hoeffding import small_sample_lengths
-from covary.index import StoredSketches
-from covary.joins import join
-from covary.keysets import distinct_keys
-from covary.opensegment import Candidates
-from covary.ranking import CandidateList
-from covary.sketches import Sketch
-from covary.times import GRANULARITIES
+from covary.arrays import Floats
+from covary.columns.times import GRANULARITIES
+from covary.query.open_segment import Candidates
+from covary.query.stored_sketches import StoredSketches
+from covary.sketching.sketch_types import Sketch
+from covary.statistics.bootstrap import pm1, pm1_ends
+from covary.statistics.hoeffding import small_sample_lengths
+from covary.statistics.join import join
+from covary.statistics.key_sets import distinct_keys
+from covary.statistics.ranking import CandidateList
 
 TRUSTED_DIGITS = 9
 FEW_KEYS, MANY_HOSTS = 60, 10

@@ -5,15 +5,15 @@ from typing import Any
 
 import polars as pl
 
-from covary.frames import Asked, AskedSketch
-from covary.hits import Explanation, Hit, MetColumns
-from covary.index import StoredSketches
-from covary.keychoice import split_key
-from covary.keyreading import YEAR, KeyReading
-from covary.keyrows import Examples, read_columns
-from covary.periods import period_text
-from covary.tallies import Tallies
-from covary.times import read_times, time_reading
+from covary.columns.key_reading import YEAR, KeyReading
+from covary.columns.periods import period_text
+from covary.columns.times import read_times, time_reading
+from covary.columns.unused_cells import Tallies
+from covary.query.hits import Explanation, Hit, MetColumns
+from covary.query.stored_sketches import StoredSketches
+from covary.sketching.key_choice import split_key
+from covary.sketching.key_columns import Examples, read_columns
+from covary.sketching.sketch_table import Asked, AskedSketch
 
 EXAMPLES_SHOWN = 3
 QUERY_EXAMPLES = 4096

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from covary.estimates import Estimate
-from covary.keysets import distinct_keys
-from covary.sketches import Sketch
+from covary.sketching.sketch_types import Sketch
+from covary.statistics.estimate import Estimate
+from covary.statistics.key_sets import distinct_keys
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,21 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from covary.blocks import Blocks
-from covary.checksums import PIECE_BYTES, CheckedArray
 from covary.compiled import compiled, unsigned
-from covary.segment import Places
-from covary.segmentfiles import SoundArrays
-from covary.soundness import ALTERED, IMPOSSIBLE, LONG, SOUND, STARTS, Layout, is_sound_between, look_at_key
+from covary.index.checksums import PIECE_BYTES, CheckedArray
+from covary.index.segment_arrays import Blocks
+from covary.index.segment_files import SoundArrays
+from covary.index.segment_layout import Places
+from covary.index.soundness import (
+    ALTERED,
+    IMPOSSIBLE,
+    LONG,
+    SOUND,
+    STARTS,
+    Layout,
+    is_sound_between,
+    look_at_key,
+)
 
 HASHES_PER_PIECE = unsigned(PIECE_BYTES // 8)
 FEW_STEPS = 64  # from where a hash should be; beyond, a search by halves is quicker

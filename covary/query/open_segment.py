@@ -9,14 +9,14 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from covary.aggregate import Floats
-from covary.blocks import Blocks, blocks_of, named_by, places_below
-from covary.moments import Moments, moments_of
-from covary.records import TableRecord
-from covary.scoring import Query, moments_of_all, score_all
-from covary.segment import Places, build_segment, identities, stored_hashes
-from covary.segmentfiles import COUNTED, NAMED, Segment
-from covary.sketches import ColumnPair, Counts, Sketch, SketchConfig
+from covary.arrays import Floats
+from covary.index.segment_arrays import Blocks, blocks_of, named_by, places_below
+from covary.index.segment_files import COUNTED, NAMED, Segment
+from covary.index.segment_layout import Places, build_segment, identities, stored_hashes
+from covary.index.table_records import TableRecord
+from covary.query.score_sketches import Query, moments_of_all, score_all
+from covary.sketching.sketch_types import ColumnPair, Counts, Sketch, SketchConfig
+from covary.statistics.moments import Moments, moments_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)

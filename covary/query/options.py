@@ -6,12 +6,12 @@ from numbers import Integral, Real
 import numpy as np
 import numpy.typing as npt
 
-from covary.aggregate import Floats
-from covary.correlation import SMALLEST_SAMPLE
+from covary.arrays import Floats
 from covary.errors import CovaryError
-from covary.estimates import HowToMeasure
-from covary.ranking import DEFAULT_RANKER, OF_PEARSON, ranker_named
-from covary.significance import correction_named
+from covary.statistics.correlation import SMALLEST_SAMPLE
+from covary.statistics.estimate import HowToMeasure
+from covary.statistics.ranking import DEFAULT_RANKER, OF_PEARSON, ranker_named
+from covary.statistics.significance import correction_named
 
 DEFAULT_TOP = 10
 DEFAULT_MIN_SAMPLE = 10  # on fewer keys, columns that have nothing to do with each other often look alike

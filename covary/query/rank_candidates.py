@@ -6,17 +6,17 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from covary.aggregate import Floats
-from covary.estimates import HowToMeasure
-from covary.index import StoredSketches
-from covary.keyrows import SEPARATOR
-from covary.listing import OnProgress, candidate_list, common_keys, finest, largest_overlap
-from covary.namesakes import unrelated
-from covary.opensegment import Candidates
-from covary.ranking import ranker_named
-from covary.settings import Settings
-from covary.significance import p_values, quick_p_values
-from covary.sketches import Sketch
+from covary.arrays import Floats
+from covary.query.candidates import OnProgress, candidate_list, common_keys, finest, largest_overlap
+from covary.query.open_segment import Candidates
+from covary.query.options import Settings
+from covary.query.small_numbers import unrelated
+from covary.query.stored_sketches import StoredSketches
+from covary.sketching.key_columns import SEPARATOR
+from covary.sketching.sketch_types import Sketch
+from covary.statistics.estimate import HowToMeasure
+from covary.statistics.ranking import ranker_named
+from covary.statistics.significance import p_values, quick_p_values
 
 Numbers = npt.NDArray[np.int64]
 

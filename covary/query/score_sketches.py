@@ -9,12 +9,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from covary.aggregate import Floats
-from covary.blocks import Blocks
-from covary.checksums import CheckedArray
+from covary.arrays import Floats
 from covary.compiled import compiled
-from covary.lookup import Meetings, meetings
-from covary.moments import (
+from covary.index.checksums import CheckedArray
+from covary.index.segment_arrays import Blocks
+from covary.index.segment_files import SoundArrays
+from covary.index.segment_layout import Places
+from covary.index.soundness import ALTERED, LONG, SOUND, Layout, look_at_set
+from covary.query.match_keys import Meetings, meetings
+from covary.statistics.moments import (
     CORRELATION,
     MOMENTS,
     SIZE,
@@ -26,9 +29,6 @@ from covary.moments import (
     pearson_at,
     ranked_at,
 )
-from covary.segment import Places
-from covary.segmentfiles import SoundArrays
-from covary.soundness import ALTERED, LONG, SOUND, Layout, look_at_set
 
 Scores = tuple[Places, Floats, Floats]
 SCORES = 2  # the first moments: size and correlation

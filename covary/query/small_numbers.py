@@ -8,12 +8,12 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from covary.hashing import SCHEMES, Hashes
-from covary.index import StoredSketches
-from covary.keys import NORMALISERS
-from covary.listing import FEW_KEYS
-from covary.opensegment import Candidates
-from covary.sketches import Sketch
+from covary.columns.key_text import NORMALISERS
+from covary.query.candidates import FEW_KEYS
+from covary.query.open_segment import Candidates
+from covary.query.stored_sketches import StoredSketches
+from covary.sketching.hashing import SCHEMES, Hashes
+from covary.sketching.sketch_types import Sketch
 
 SMALL_NUMBERS = 1000
 SHORTEST_WORD, LONGEST_ENDING = 3, 2

@@ -10,18 +10,18 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from covary.aggregate import Floats
+from covary.arrays import Floats
 from covary.errors import DamagedIndex, NoSuchColumn, StoreError, TableError
-from covary.integrity import require_whole
-from covary.keysets import check_comparable
-from covary.moments import Moments
-from covary.opensegment import Candidates, OpenSegment
-from covary.records import TABLES
-from covary.segmentfiles import NAMED, open_segment
-from covary.sketches import Sketch, SketchConfig
-from covary.store import Manifest, read_manifest, segment_folder
+from covary.index.check import require_whole
+from covary.index.manifest import Manifest, read_manifest, segment_folder
+from covary.index.segment_files import NAMED, open_segment
+from covary.index.table_records import TABLES
+from covary.query.open_segment import Candidates, OpenSegment
+from covary.sketching.sketch_types import Sketch, SketchConfig
+from covary.statistics.key_sets import check_comparable
+from covary.statistics.moments import Moments
 
-# As covary.tablesource.table_place has it, for all tables at once.
+# As covary.tables.source.table_place has it, for all tables at once.
 TABLE_PLACE = pl.concat_str("path", "member", separator="#", ignore_nulls=True)
 
 

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from covary.arrays import Floats
+
 Groups = npt.NDArray[np.intp]
 States = dict[str, npt.NDArray[Any]]
 

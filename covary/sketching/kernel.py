@@ -11,12 +11,20 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from covary.aggregate import AGGREGATES, Grouped, States, concatenate, fold_rows, merge_states, stack
-from covary.hashing import Hashes, HashScheme, Orders, smallest_first
-from covary.keyrows import HashedKeys, Key, ReadColumn, hash_keys, read_columns, readings_of
-from covary.numbercolumns import NumberColumns, number_columns
-from covary.sketches import ColumnPair, Partial, Sketch, SketchConfig
-from covary.tallies import Tallies
+from covary.columns.unused_cells import Tallies
+from covary.sketching.aggregate import (
+    AGGREGATES,
+    Grouped,
+    States,
+    concatenate,
+    fold_rows,
+    merge_states,
+    stack,
+)
+from covary.sketching.hashing import Hashes, HashScheme, Orders, smallest_first
+from covary.sketching.key_columns import HashedKeys, Key, ReadColumn, hash_keys, read_columns, readings_of
+from covary.sketching.number_columns import NumberColumns, number_columns
+from covary.sketching.sketch_types import ColumnPair, Partial, Sketch, SketchConfig
 
 ROWS_AT_ONCE = 1 << 21  # at most, so that the limbs of sums stay exact
 CELLS_AT_ONCE = 1 << 22  # rows x columns folded in one go: bounds memory

@@ -13,13 +13,13 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from covary.columns import ColumnProfile, in_runs
-from covary.identifiers import ROW_NUMBER
-from covary.keychoice import distinct_keys
-from covary.keyreading import FEWEST_PERIODS, KeyReading
-from covary.keyrows import Key, read_columns
-from covary.sketches import SketchConfig
-from covary.tallies import Tallies
+from covary.columns.identifiers import ROW_NUMBER
+from covary.columns.key_reading import FEWEST_PERIODS, KeyReading
+from covary.columns.profile import ColumnProfile, in_runs
+from covary.columns.unused_cells import Tallies
+from covary.sketching.key_choice import distinct_keys
+from covary.sketching.key_columns import Key, read_columns
+from covary.sketching.sketch_types import SketchConfig
 
 Counts = npt.NDArray[np.int64]
 

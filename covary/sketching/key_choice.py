@@ -8,11 +8,11 @@ from math import expm1, log
 import numpy as np
 import polars as pl
 
-from covary.columns import ColumnProfile
-from covary.hashing import HashedColumn, HashScheme
-from covary.keyreading import KeyReading, are_years, exact_reading, key_reading, year_reading
-from covary.keyrows import SEPARATOR, Key, ReadColumn, hashed_at
-from covary.keys import NORMALISERS
+from covary.columns.key_reading import KeyReading, are_years, exact_reading, key_reading, year_reading
+from covary.columns.key_text import NORMALISERS
+from covary.columns.profile import ColumnProfile
+from covary.sketching.hashing import HashedColumn, HashScheme
+from covary.sketching.key_columns import SEPARATOR, Key, ReadColumn, hashed_at
 
 MOST_PAIRS = 3  # of columns, per table
 MOST_PAIRED = 12  # columns, so that at most 66 pairs are looked at

@@ -8,13 +8,13 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from covary.hashedperiods import hashed_periods
-from covary.hashing import SCHEMES, HashedColumn, Hashes, HashScheme
-from covary.keyreading import CELLS, MARKS, KeyReading, key_texts, key_times
-from covary.keys import key_text
-from covary.periods import period_names, period_numbers
-from covary.tallies import EXAMPLES, LONGEST_EXAMPLE, Tallies, Tally
-from covary.timeforms import ABSENT_TIMES
+from covary.columns.key_reading import CELLS, MARKS, KeyReading, key_texts, key_times
+from covary.columns.key_text import key_text
+from covary.columns.periods import period_names, period_numbers
+from covary.columns.time_forms import ABSENT_TIMES
+from covary.columns.unused_cells import EXAMPLES, LONGEST_EXAMPLE, Tallies, Tally
+from covary.sketching.hashing import SCHEMES, HashedColumn, Hashes, HashScheme
+from covary.sketching.period_hashes import hashed_periods
 
 SEPARATOR = ","  # between the columns of a key, as a person writes them
 FEW_CELLS = 64

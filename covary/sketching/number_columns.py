@@ -7,10 +7,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from covary.aggregate import Floats
-from covary.numbers import NumberReading, NumbersRead, read_numbers
-from covary.sketches import Counts
-from covary.tallies import Tallies, Tally
+from covary.arrays import Floats
+from covary.columns.numbers import NumberReading, NumbersRead, read_numbers
+from covary.columns.unused_cells import Tallies, Tally
+from covary.sketching.sketch_types import Counts
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,12 +9,12 @@ import polars as pl
 import pyarrow as pa
 
 from covary.errors import NoSuchColumn, UnreadableTable, UnusableColumn
-from covary.faults import Faults
-from covary.keychoice import split_key
-from covary.keyrows import SEPARATOR
-from covary.sources import table_at
-from covary.tables import Layout, damage_of, layout_of, plan_chunks, read_chunk, sample_rows
-from covary.tablesource import table_place, writable
+from covary.sketching.key_choice import split_key
+from covary.sketching.key_columns import SEPARATOR
+from covary.tables.discover import table_at
+from covary.tables.faults import Faults
+from covary.tables.read import Layout, damage_of, layout_of, plan_chunks, read_chunk, sample_rows
+from covary.tables.source import table_place, writable
 
 Frame = Any  # a Polars, pandas or Arrow table, or the path of a file, or a URL
 KeyName = str | Sequence[str]  # a column, or several: "date,zip" or ["date", "zip"]

@@ -5,9 +5,10 @@ from functools import lru_cache
 import numpy as np
 import polars as pl
 
-from covary.hashing import SCHEMES, Hashes, HashScheme
-from covary.keyreading import YEAR
-from covary.periods import Integers, period_names
+from covary.arrays import Integers
+from covary.columns.key_reading import YEAR
+from covary.columns.periods import period_names
+from covary.sketching.hashing import SCHEMES, Hashes, HashScheme
 
 BLOCK_BITS = 12  # 4,096 periods: eleven years of days
 MOST_BLOCKS = 64  # of one column: beyond, the periods themselves are listed

@@ -5,14 +5,14 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from covary.columns import ColumnProfile, choose, in_runs, profile_columns
-from covary.keybudget import MOST_BYTES, Budget
-from covary.keychoice import keys_named, pairs_found, split_key
-from covary.keyrows import EXAMPLES_KEPT, Examples, Key, ReadColumn, read_columns, readings_of
-from covary.keys import NORMALISERS
-from covary.numbers import NumberReading
-from covary.sketches import SketchConfig
-from covary.tallies import Tallies
+from covary.columns.key_text import NORMALISERS
+from covary.columns.numbers import NumberReading
+from covary.columns.profile import ColumnProfile, choose, in_runs, profile_columns
+from covary.columns.unused_cells import Tallies
+from covary.sketching.key_budget import MOST_BYTES, Budget
+from covary.sketching.key_choice import keys_named, pairs_found, split_key
+from covary.sketching.key_columns import EXAMPLES_KEPT, Examples, Key, ReadColumn, read_columns, readings_of
+from covary.sketching.sketch_types import SketchConfig
 
 # To find pairs of columns that identify rows, and examples of keys. In runs: pairs repeat among neighbours.
 SAMPLED_ROWS, SAMPLED_RUNS = 16_384, 16

@@ -7,18 +7,18 @@ from itertools import chain, permutations
 
 import polars as pl
 
-from covary.columns import ColumnProfile, profile_columns
+from covary.columns.key_text import normaliser_of
+from covary.columns.numbers import NumberReading
+from covary.columns.profile import ColumnProfile, profile_columns
+from covary.columns.times import GRANULARITIES
+from covary.columns.unused_cells import Tallies
 from covary.errors import DamagedTable, NoSuchColumn, UnusableColumn
-from covary.kernel import finish, merge_all, sketch_read, sketch_rows
-from covary.keychoice import keys_named
-from covary.keyrows import SEPARATOR, Key, ReadColumn
-from covary.keys import normaliser_of
-from covary.numbercolumns import numbers_of
-from covary.numbers import NumberReading
-from covary.opentable import Frame, KeyName, OpenTable, open_table
-from covary.sketches import DEFAULT_SIZE, Partial, Sketch, SketchConfig
-from covary.tallies import Tallies
-from covary.times import GRANULARITIES
+from covary.sketching.kernel import finish, merge_all, sketch_read, sketch_rows
+from covary.sketching.key_choice import keys_named
+from covary.sketching.key_columns import SEPARATOR, Key, ReadColumn
+from covary.sketching.number_columns import numbers_of
+from covary.sketching.open_table import Frame, KeyName, OpenTable, open_table
+from covary.sketching.sketch_types import DEFAULT_SIZE, Partial, Sketch, SketchConfig
 
 MOST_KEY_COLUMNS = 3
 CHUNK_ROWS = 1 << 40  # a row's place in its table is its chunk times this, plus its place in the chunk

@@ -5,10 +5,11 @@ from functools import cached_property
 from math import inf
 from numbers import Integral
 
-from covary.aggregate import AGGREGATES, Floats, States
+from covary.arrays import Floats
+from covary.columns.key_text import NORMALISERS
 from covary.errors import SketchError, chosen
-from covary.hashing import SCHEMES, Hashes, HashScheme
-from covary.keys import NORMALISERS
+from covary.sketching.aggregate import AGGREGATES, States
+from covary.sketching.hashing import SCHEMES, Hashes, HashScheme
 
 DEFAULT_SIZE = 1024
 SMALLEST_ROOM = 32

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from covary.aggregate import Floats
+from covary.arrays import Floats
 from covary.compiled import compiled, unsigned
-from covary.correlation import NAN, can_be_compared, standardised
-from covary.moments import standardised_product
+from covary.statistics.correlation import NAN, can_be_compared, standardised
+from covary.statistics.moments import standardised_product
 
 FEWEST_DRAWS, MOST_DRAWS = 50, 10_000
 # Resampling stops when the mean moves by more than this with a probability below 0.05 %: a normal number

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from covary.aggregate import Floats
+from covary.arrays import Floats
 
 SMALLEST_SAMPLE = 3  # two points always lie on a line
 NAN = float("nan")

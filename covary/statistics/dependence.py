@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from covary.aggregate import Floats
+from covary.arrays import Floats
 from covary.compiled import adding_in_any_order, compiled, unsigned
-from covary.correlation import NAN, can_be_compared, standardised
+from covary.statistics.correlation import NAN, can_be_compared, standardised
 
 # Qn of a column as a share of its largest value: below this, its reciprocal would leave a double's range.
 SMALLEST_SCALE = 2.0**-1000

@@ -6,12 +6,12 @@ from numbers import Integral, Real
 import numpy as np
 
 from covary.errors import CovaryError
-from covary.intervals import CONFIDENCE, Interval, Sampled, interval_named
-from covary.joins import JoinedSample, join
-from covary.measures import DEFAULT_MEASURE, Measure, measure_named, why_undefined
-from covary.moments import moments_of
-from covary.significance import p_values
-from covary.sketches import Sketch
+from covary.sketching.sketch_types import Sketch
+from covary.statistics.intervals import CONFIDENCE, Interval, Sampled, interval_named
+from covary.statistics.join import JoinedSample, join
+from covary.statistics.measures import DEFAULT_MEASURE, Measure, measure_named, why_undefined
+from covary.statistics.moments import moments_of
+from covary.statistics.significance import p_values
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from math import log, sqrt
 
 import numpy as np
 
-from covary.aggregate import Floats
-from covary.sketches import Range
+from covary.arrays import Floats
+from covary.sketching.sketch_types import Range
 
 COMPARED_AT = 0.95  # the confidence of lengths that are compared with each other alone
 SMALLEST_SPREAD = 1e-300  # of two columns: so wide an interval is longer than any; dividing by 0 would fail

@@ -3,9 +3,9 @@
 import numpy as np
 import numpy.typing as npt
 
-from covary.aggregate import Floats
-from covary.correlation import NAN, can_be_compared, standardised
-from covary.dependence import ROUNDED_ZERO, centred_products, chatterjee, row_sums
+from covary.arrays import Floats
+from covary.statistics.correlation import NAN, can_be_compared, standardised
+from covary.statistics.dependence import ROUNDED_ZERO, centred_products, chatterjee, row_sums
 
 SMALLEST_TEST = 4  # distances of fewer pairs can't be centred without bias
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from covary.aggregate import Floats
-from covary.moments import Moments
+from covary.arrays import Floats
+from covary.statistics.moments import Moments
 
 # Where few of n pairs carry the error of r, what was not seen may well hold as much error again, and
 # Student's t has fewer degrees of freedom; with fewer than these, an interval would say nothing.

@@ -6,13 +6,13 @@ from math import inf
 
 import numpy as np
 
-from covary.aggregate import Floats
-from covary.bootstrap import pm1_ends
+from covary.arrays import Floats
 from covary.errors import chosen
-from covary.hoeffding import hoeffding_ends, small_sample_ends
-from covary.influence import influence_ends, unseen_share
-from covary.moments import moments_of
-from covary.rankinfluence import kendall_ends, rin_ends, spearman_ends
+from covary.statistics.bootstrap import pm1_ends
+from covary.statistics.hoeffding import hoeffding_ends, small_sample_ends
+from covary.statistics.influence import influence_ends, unseen_share
+from covary.statistics.moments import moments_of
+from covary.statistics.rank_influence import kendall_ends, rin_ends, spearman_ends
 
 CONFIDENCE = 0.95
 BY_RANK = {"spearman": spearman_ends, "rin": rin_ends, "kendall": kendall_ends}

@@ -5,14 +5,14 @@ from itertools import groupby
 
 import numpy as np
 
-from covary.aggregate import Floats
+from covary.arrays import Floats
+from covary.columns.times import GRANULARITIES
 from covary.errors import IncompatibleSketches
-from covary.frames import sketch_table
-from covary.hashing import Hashes
-from covary.keysets import KeySets, check_comparable, compare_key_sets, require_sketches
-from covary.opentable import Frame, KeyName, open_table
-from covary.sketches import Range, Sketch, SketchConfig
-from covary.times import GRANULARITIES
+from covary.sketching.hashing import Hashes
+from covary.sketching.open_table import Frame, KeyName, open_table
+from covary.sketching.sketch_table import sketch_table
+from covary.sketching.sketch_types import Range, Sketch, SketchConfig
+from covary.statistics.key_sets import KeySets, check_comparable, compare_key_sets, require_sketches
 
 
 @dataclass(frozen=True, slots=True, eq=False)

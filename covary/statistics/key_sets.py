@@ -12,8 +12,8 @@ from math import hypot, sqrt
 import numpy as np
 
 from covary.errors import IncompatibleSketches, SketchError, chosen
-from covary.hashing import Hashes
-from covary.sketches import Sketch, SketchConfig
+from covary.sketching.hashing import Hashes
+from covary.sketching.sketch_types import Sketch, SketchConfig
 
 DISTINCT_ESTIMATORS = {"basic": 0, "unbiased": 1}  # how many is taken from k in (k - _)/U(k)
 SMALLEST_RATE = 2.0**-53  # in 32-bit mode every key of a tiny sketch may have an h_u of 0

@@ -7,12 +7,12 @@ those, and measure the best of them.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from covary.aggregate import Floats
-from covary.bootstrap import pm1
-from covary.correlation import SMALLEST_SAMPLE, pearson, rin, spearman
-from covary.dependence import chatterjee, distance, kendall, qn
+from covary.arrays import Floats
 from covary.errors import chosen
-from covary.independence import chatterjee_p_value, distance_p_value
+from covary.statistics.bootstrap import pm1
+from covary.statistics.correlation import SMALLEST_SAMPLE, pearson, rin, spearman
+from covary.statistics.dependence import chatterjee, distance, kendall, qn
+from covary.statistics.independence import chatterjee_p_value, distance_p_value
 
 SimpleMeasure = Callable[[Floats, Floats], float]
 

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from covary.aggregate import Floats
+from covary.arrays import Floats
 from covary.compiled import adding_in_any_order, compiled, unsigned
-from covary.correlation import SMALLEST_SAMPLE
-from covary.ranks import normal_scores, ranks_of, to_unit_length
+from covary.statistics.correlation import SMALLEST_SAMPLE
+from covary.statistics.ranks import normal_scores, ranks_of, to_unit_length
 
 # Below this share of its sum of squares a variance has lost too many digits to cancellation; below the other
 # figure the squares themselves have.

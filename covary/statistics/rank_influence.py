@@ -8,9 +8,9 @@ from math import atanh, exp, inf, log, sqrt, tanh
 
 import numpy as np
 
-from covary.aggregate import Floats
+from covary.arrays import Floats
 from covary.compiled import compiled
-from covary.influence import (
+from covary.statistics.influence import (
     FEWEST_FREEDOM,
     ON_A_LINE,
     end_off_a_line,
@@ -18,7 +18,7 @@ from covary.influence import (
     t_quantile,
     unseen_share,
 )
-from covary.moments import LEAST_LEFT
+from covary.statistics.moments import LEAST_LEFT
 
 FIELLER = 0.437  # variance of atanh(tau) of normal columns, times n - 4 (Fieller, Hartley and Pearson 1957)
 PULL_TO_ZERO = 0.36  # how far normal scores of a sample understate a strong correlation, in ln(n)/n

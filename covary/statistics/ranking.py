@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from covary.aggregate import Floats
+from covary.arrays import Floats
 from covary.errors import chosen
-from covary.influence import unseen_share
+from covary.statistics.influence import unseen_share
 
 Ranker = Callable[["CandidateList"], Floats]
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from covary.aggregate import Floats
+from covary.arrays import Floats
 from covary.errors import chosen
-from covary.moments import Moments
+from covary.statistics.moments import Moments
 
 Correction = Callable[[Floats], Floats]
 

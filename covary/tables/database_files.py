@@ -3,10 +3,11 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from covary import duckdbfile, sqlitefile
-from covary.fileformat import DATABASES, NotATable, NotToBeSeen
-from covary.filesystems import is_url
-from covary.tablesource import TableSource
+from covary.tables.files import is_url
+from covary.tables.formats import duckdb as duckdbfile
+from covary.tables.formats import sqlite as sqlitefile
+from covary.tables.kinds import DATABASES, NotATable, NotToBeSeen
+from covary.tables.source import TableSource
 
 Lister = Callable[[TableSource], list[TableSource]]
 

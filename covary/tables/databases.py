@@ -3,17 +3,18 @@
 import os
 import re
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from urllib.parse import unquote
 
 import fsspec
 
 from covary.errors import NothingThere, UnreadableTable
-from covary.filesystems import is_url
-from covary.localfiles import absolute_path
-from covary.masking import DIALECTS, FILES, Secrets
-from covary.postgresql import postgresql_tables
-from covary.sqlalchemytables import is_dialect, sql_tables
-from covary.tablesource import TableSource
+from covary.secrets import DIALECTS, FILES, Secrets
+from covary.tables.files import is_url
+from covary.tables.formats.postgresql import one_state, postgresql_tables
+from covary.tables.formats.sqlalchemy import is_dialect, sql_tables
+from covary.tables.local import absolute_path
+from covary.tables.source import TableSource
 
 SERVERS = {"postgresql": postgresql_tables, "postgres": postgresql_tables}
 BROKEN_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
@@ -57,6 +58,11 @@ def server_tables(url: str) -> Sequence[TableSource]:
         return SERVERS.get(scheme, sql_tables)(url)
     except OSError as problem:
         raise UnreadableTable(url, Secrets.of(url).hide(str(problem))) from None
+
+
+def held_in_one_state(tables: Sequence[TableSource]) -> AbstractContextManager[list[TableSource]]:
+    """Hold the tables of each server in the state that they are in now, so that all tasks read the same."""
+    return one_state(tables)
 
 
 def the_table(tables: Sequence[TableSource], wanted: str, place: str) -> TableSource:

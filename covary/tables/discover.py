@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import xxhash
 
-from covary.databases import is_database, server_tables, some_of, split_table, the_table
 from covary.errors import CovaryError, MissingPart, NothingThere, UnreadableTable, hiding
-from covary.fileformat import FILE_FORMATS, TEXT_FORMATS, NotATable, NotToBeSeen
-from covary.filesystems import is_url, open_bytes
-from covary.icebergtables import catalog_tables, is_of_catalog
-from covary.lakehouses import lakehouse_at
-from covary.localfiles import absolute_path, local_files
-from covary.masking import Secrets, bare_url, is_connection_string, is_mistyped, lacks_values, shown_url
-from covary.remotefiles import REQUESTS_AT_ONCE, remote_files, remote_table
-from covary.sparksources import is_of_spark, spark_tables
-from covary.tablefiles import Look, look_here, tables_in
-from covary.tablesource import FoundFile, Identity, SkippedSource, TableSource, shown
-from covary.urlmarks import mark_of
+from covary.secrets import Secrets, bare_url, is_connection_string, is_mistyped, lacks_values, shown_url
+from covary.tables.databases import is_database, server_tables, some_of, split_table, the_table
+from covary.tables.files import is_url, open_bytes
+from covary.tables.formats.iceberg import catalog_tables, is_of_catalog
+from covary.tables.inside_files import Look, look_here, tables_in
+from covary.tables.kinds import FILE_FORMATS, TEXT_FORMATS, NotATable, NotToBeSeen
+from covary.tables.lakehouses import lakehouse_at
+from covary.tables.local import absolute_path, local_files
+from covary.tables.remote import REQUESTS_AT_ONCE, remote_files, remote_table
+from covary.tables.source import FoundFile, Identity, SkippedSource, TableSource, shown
+from covary.tables.spark_catalog import is_of_spark, spark_tables
+from covary.tables.url_marks import mark_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -17,7 +17,7 @@ from typing import IO, Any
 import fsspec
 
 from covary.errors import MissingPart, UnreadableTable
-from covary.masking import BUCKETS, Secrets
+from covary.secrets import BUCKETS, Secrets
 
 URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 PACKAGES = {

@@ -7,10 +7,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from covary.deltatables import delta_source
 from covary.errors import UnreadableTable
-from covary.filedatabases import lister_of, tables_in_database
-from covary.fileformat import (
+from covary.secrets import bare_url
+from covary.tables.database_files import lister_of, tables_in_database
+from covary.tables.files import FileFacts, failing_as_files_do, look_at, open_bytes
+from covary.tables.formats.delta import delta_source
+from covary.tables.formats.iceberg import iceberg_source, is_of_catalog
+from covary.tables.kinds import (
     DATABASES,
     FORMATS,
     HEAD_BYTES,
@@ -24,11 +27,8 @@ from covary.fileformat import (
     format_unpacked,
     split_name,
 )
-from covary.filesystems import FileFacts, failing_as_files_do, look_at, open_bytes
-from covary.icebergtables import iceberg_source, is_of_catalog
-from covary.localfiles import os_reason
-from covary.masking import bare_url
-from covary.tablesource import FoundFile, SkippedSource, TableSource
+from covary.tables.local import os_reason
+from covary.tables.source import FoundFile, SkippedSource, TableSource
 
 LAKEHOUSES = {"delta": delta_source, "iceberg": iceberg_source}
 Look = Callable[..., Any]  # of a path, a function, and what it is called with: gives what the function does

@@ -12,8 +12,8 @@ from typing import IO, Any
 
 import pyarrow as pa
 
-from covary.csvfile import is_text, looks_delimited
-from covary.encodings import utf16_byte_order
+from covary.tables.formats.csv_dialect import is_text, looks_delimited
+from covary.tables.formats.encodings import utf16_byte_order
 
 HEAD_BYTES = 4096
 PACKED_HEAD_BYTES = 2 << 20  # more than a block of bzip2, of which nothing can be had before its end
@@ -48,7 +48,7 @@ UNREAD_KINDS = {
 
 
 class NotATable(Exception):
-    """Why a file that might have been a table isn't one; it never leaves covary.sources."""
+    """Why a file that might have been a table isn't one; it never leaves covary.tables.discover."""
 
 
 class NotToBeSeen(NotATable):

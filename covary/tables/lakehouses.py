@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from covary.errors import CovaryError, UnreadableTable
-from covary.masking import Secrets
+from covary.secrets import Secrets
 
 DELTA, ICEBERG = "delta", "iceberg"
 DELTA_LOG, METADATA = "_delta_log", "metadata"

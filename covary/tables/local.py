@@ -7,10 +7,10 @@ from fnmatch import fnmatchcase
 from functools import cache
 
 from covary.errors import NothingThere, UnreadableTable
-from covary.filesystems import words_of
-from covary.lakehouses import folders_around, lakehouse_at
-from covary.ownfiles import looks_like_an_index
-from covary.tablesource import FoundFile, SkippedSource
+from covary.own_files import looks_like_an_index
+from covary.tables.files import words_of
+from covary.tables.lakehouses import folders_around, lakehouse_at
+from covary.tables.source import FoundFile, SkippedSource
 
 Found = Iterator[FoundFile | SkippedSource]
 AN_INDEX = "it is a covary index"

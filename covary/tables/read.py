@@ -11,26 +11,22 @@ from operator import attrgetter
 import polars as pl
 import pyarrow as pa
 
-from covary import (
-    columnar,
-    deltatables,
-    duckdbfile,
-    icebergtables,
-    postgresql,
-    sqlalchemytables,
-    sqlitefile,
-    textfile,
-    textrows,
-)
-from covary.columnar import BATCH_ROWS
-from covary.csvfile import Dialect
-from covary.csvsplit import BLOCK_BYTES
-from covary.encodings import NAMES
 from covary.errors import NoSuchColumn, UnreadableTable, hiding
-from covary.faults import Faults
-from covary.filesystems import facts_of, failing_as_files_do, words_of
-from covary.masking import Secrets
-from covary.tablesource import TableSource
+from covary.secrets import Secrets
+from covary.tables.arrow_frames import BATCH_ROWS, BLOCK_BYTES
+from covary.tables.faults import Faults
+from covary.tables.files import facts_of, failing_as_files_do, words_of
+from covary.tables.formats import columnar, postgresql
+from covary.tables.formats import delta as deltatables
+from covary.tables.formats import duckdb as duckdbfile
+from covary.tables.formats import iceberg as icebergtables
+from covary.tables.formats import sqlalchemy as sqlalchemytables
+from covary.tables.formats import sqlite as sqlitefile
+from covary.tables.formats import text as textrows
+from covary.tables.formats import text_bytes as textfile
+from covary.tables.formats.csv_dialect import Dialect
+from covary.tables.formats.encodings import NAMES
+from covary.tables.source import TableSource
 
 CHUNK_BYTES = 64 << 20
 SAMPLE_ROWS = 20_000

@@ -9,11 +9,11 @@ from functools import partial
 from typing import Any
 
 from covary.errors import CovaryError, NothingThere, UnreadableTable
-from covary.filesystems import file_system, plain_words, remote_facts
-from covary.lakehouses import folders_around, lakehouses_among, remote_lakehouse_at
-from covary.localfiles import os_reason
-from covary.masking import Secrets, bare_url
-from covary.tablesource import FoundFile
+from covary.secrets import Secrets, bare_url
+from covary.tables.files import file_system, plain_words, remote_facts
+from covary.tables.lakehouses import folders_around, lakehouses_among, remote_lakehouse_at
+from covary.tables.local import os_reason
+from covary.tables.source import FoundFile
 
 REQUESTS_AT_ONCE = 32
 WEB, PAGE = ("http://", "https://"), "text/html"

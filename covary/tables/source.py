@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from covary.filesystems import FileFacts
-from covary.masking import shown_url
+from covary.secrets import shown_url
+from covary.tables.files import FileFacts
 
 Identity = tuple[str, str | None]  # a path, and which table in it
 
@@ -15,7 +15,7 @@ class TableSource:
     Attributes:
         name: of its own in the collection.
         path: where it is, an absolute path or a URL; it may hold a secret, `place` never does.
-        format: who reads it, as in covary.tables.
+        format: who reads it, as in covary.tables.read.
         compression: of a text file.
         member: which table of a zip or a database.
         size: about how many bytes have to be read.
@@ -23,7 +23,7 @@ class TableSource:
         source: what the person named when it was found: a file, a folder, a glob, a URL.
         checksum: of its content, if that is to tell whether it changed.
         snapshot: the state of a server in which all tasks read it; "" if it is read in one piece.
-        mark: tells its place from that of another whose URL has other values; see covary.urlmarks.
+        mark: tells its place from that of another whose URL has other values; see covary.tables.url_marks.
     """
 
     name: str

@@ -8,8 +8,8 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from covary.errors import UnreadableTable
-from covary.masking import Secrets
-from covary.tablesource import TableSource, shown
+from covary.secrets import Secrets
+from covary.tables.source import TableSource, shown
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

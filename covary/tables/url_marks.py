@@ -14,7 +14,7 @@ from json import dumps
 from pathlib import Path
 
 from covary.errors import CovaryError
-from covary.masking import bare_url, values_told_apart
+from covary.secrets import bare_url, values_told_apart
 
 KEY_BYTES = 32
 MARK_DIGITS = 8

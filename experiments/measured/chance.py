@@ -4,11 +4,11 @@ from pathlib import Path
 
 import numpy as np
 
-from covary.moments import Moments, moments_of
-from covary.significance import benjamini_hochberg, benjamini_yekutieli, p_values, quick_p_values
+from covary.statistics.moments import Moments, moments_of
+from covary.statistics.significance import benjamini_hochberg, benjamini_yekutieli, p_values, quick_p_values
 from experiments.writing import between_marks, table
 
-PAGE = Path(__file__).parents[1] / "docs" / "chance.md"
+PAGE = Path(__file__).parents[2] / "docs" / "chance.md"
 SEED, QUERIES, COLUMNS, RELATED, LEVEL = 1, 200, 1_000, 20, 0.05
 SIZES = (16, 32, 256, 1024)
 SHAPES = {

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import numpy as np
 
-from covary.influence import influence_ends
-from covary.intervals import CONFIDENCE, Sampled, interval_named
-from covary.measures import MEASURES
-from covary.moments import Moments, moments_of
-from experiments.populations import GRID, HELD_OUT, SIZES, TIMES, Cell, Pairs, cells, population
+from covary.statistics.influence import influence_ends
+from covary.statistics.intervals import CONFIDENCE, Sampled, interval_named
+from covary.statistics.measures import MEASURES
+from covary.statistics.moments import Moments, moments_of
+from experiments.measured.populations import GRID, HELD_OUT, SIZES, TIMES, Cell, Pairs, cells, population
 from experiments.writing import between_marks, table
 
-PAGE = Path(__file__).parents[1] / "docs" / "coverage.md"
+PAGE = Path(__file__).parents[2] / "docs" / "coverage.md"
 SAMPLES, SEED = 2_000, 1
 # Large populations of one kind differ little, and their rank correlations take time.
 POPULATIONS, LARGE, FEWER_POPULATIONS = 100, 100_000, 20

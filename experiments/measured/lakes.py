@@ -12,12 +12,12 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import polars as pl
 
-from covary.kernel import finish, sketch_rows
-from covary.keyrows import exact_key
-from covary.keys import NORMALISERS
-from covary.opensegment import Candidates
-from covary.records import TableRecord
-from covary.sketches import Sketch, SketchConfig
+from covary.columns.key_text import NORMALISERS
+from covary.index.table_records import TableRecord
+from covary.query.open_segment import Candidates
+from covary.sketching.kernel import finish, sketch_rows
+from covary.sketching.key_columns import exact_key
+from covary.sketching.sketch_types import Sketch, SketchConfig
 from experiments.indexes import write_index
 
 PAIR = ["table", "key", "value"]

@@ -4,11 +4,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import covary
-from covary.demo import BY_TIME, find_data
-from covary.hits import Hit, Hits
-from covary.wording import chance_of, signed
+from covary.cli.demo import BY_TIME, find_data
+from covary.cli.words import chance_of, signed
+from covary.query.hits import Hit, Hits
 
-PAGE = Path(__file__).parents[1] / "docs" / "hits.svg"
+PAGE = Path(__file__).parents[2] / "docs" / "hits.svg"
 LEFT, RIGHT, TOP, STEP, END = 130, 570, 84, 28, 0.45
 BLUE, GREY, INK = "#0550ae", "#d0d7de", "#24292f"
 

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import numpy as np
 
-from covary.listing import candidate_list
-from covary.ranking import RANKERS
-from experiments.lakes import Lake, Question
+from covary.query.candidates import candidate_list
+from covary.statistics.ranking import RANKERS
+from experiments.measured.lakes import Lake, Question
 from experiments.metrics import EXACT, METRICS, metrics_of
 from experiments.writing import between_marks, table
 
-PAGE = Path(__file__).parents[1] / "docs" / "ranking.md"
+PAGE = Path(__file__).parents[2] / "docs" / "ranking.md"
 SIZES = (64, 256)
 
 

@@ -4,7 +4,7 @@ import zlib
 
 import numpy as np
 
-from experiments.messy_keys import Domain, Write
+from experiments.messy.keys import Domain, Write
 
 
 def _codes(width: int) -> dict[str, Write]:

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from functools import lru_cache
 from itertools import permutations
 
-from experiments.messy_codes import CODES, GROUPS
-from experiments.messy_keys import coarsened
-from experiments.messy_places import PLACES
-from experiments.messy_times import TIMES
-from experiments.messy_truth import Identifier
+from experiments.messy.codes import CODES, GROUPS
+from experiments.messy.keys import coarsened
+from experiments.messy.places import PLACES
+from experiments.messy.times import TIMES
+from experiments.messy.truth import Identifier
 
 DOMAINS = {domain.label: domain for domain in (*CODES, *PLACES, *TIMES, *GROUPS)}
 KEYS = (

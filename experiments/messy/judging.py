@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from experiments.messy_domains import could_be_mistaken
-from experiments.messy_keys import GRAINS
-from experiments.messy_reading import Reading
-from experiments.messy_truth import Columns, Identifier, Meeting, NumberColumn, Table, Truth, means, meeting
+from experiments.messy.domains import could_be_mistaken
+from experiments.messy.keys import GRAINS
+from experiments.messy.reading import Reading
+from experiments.messy.truth import Columns, Identifier, Meeting, NumberColumn, Table, Truth, means, meeting
 
 if TYPE_CHECKING:
     import covary

@@ -2,7 +2,7 @@
 
 import unicodedata
 
-from experiments.messy_keys import Domain
+from experiments.messy.keys import Domain
 
 COUNTRIES = """
 AFG AF Afghanistan|ALB AL Albania|DZA DZ Algeria|ARG AR Argentina|AUS AU Australia|AUT AT Austria

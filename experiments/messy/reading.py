@@ -7,7 +7,7 @@ import numpy as np
 
 import covary
 from covary.errors import CovaryError
-from experiments.messy_truth import Identifier, NumberColumn, Table, Truth, means
+from experiments.messy.truth import Identifier, NumberColumn, Table, Truth, means
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from experiments.messy_judging import FEWEST
-from experiments.messy_truth import Columns, Identifier, NumberColumn, Table, Truth
+from experiments.messy.judging import FEWEST
+from experiments.messy.truth import Columns, Identifier, NumberColumn, Table, Truth
 
 # What the columns of the eight real tables are, by eye. Those not named here can fairly be read either way:
 # CLASS SIZE (<15, 15, 16, ..., >34) and NUMBER OF STORIES (6, 14-21, 25-Oct, 5-9-12).

@@ -3,9 +3,9 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from experiments.coverage import folded
-from experiments.messy_judging import FALSE, FEWEST, MISTAKABLE, USUAL, Join, Outcome, Refusal
-from experiments.messy_reading import Column
+from experiments.measured.coverage import folded
+from experiments.messy.judging import FALSE, FEWEST, MISTAKABLE, USUAL, Join, Outcome, Refusal
+from experiments.messy.reading import Column
 from experiments.writing import table as markdown
 
 LISTED = 40  # failures of a kind

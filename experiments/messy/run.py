@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 
 import covary
 from covary.errors import CovaryError
-from experiments.messy_judging import FEWEST, Join, Outcome, Refusal, judge
-from experiments.messy_reading import read_columns, without_folder
-from experiments.messy_real import REAL, real_questions, real_truth
-from experiments.messy_report import parts_of
-from experiments.messy_tables import write_collection
-from experiments.messy_truth import Columns, Table, Truth
+from experiments.messy.judging import FEWEST, Join, Outcome, Refusal, judge
+from experiments.messy.reading import read_columns, without_folder
+from experiments.messy.real import REAL, real_questions, real_truth
+from experiments.messy.report import parts_of
+from experiments.messy.tables import write_collection
+from experiments.messy.truth import Columns, Table, Truth
 from experiments.writing import between_marks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-PAGE = Path(__file__).parents[1] / "docs" / "messy.md"
+PAGE = Path(__file__).parents[2] / "docs" / "messy.md"
 RESULTS = Path("results") / "messy"
 BLANK_LINE = "\n\n"
 Questions = Callable[[Table], list[Columns]]

@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from experiments.messy_domains import BESIDE_KEYS, DOMAINS, KEYS
-from experiments.messy_keys import GRAINS, Domain, coarsened
-from experiments.messy_numbers import EUROPEAN, MARKS, NUMBER_NAMES, STYLES
-from experiments.messy_times import HOURS, HOURS_FROM
-from experiments.messy_truth import Identifier, NumberColumn, Table, Truth
+from experiments.messy.domains import BESIDE_KEYS, DOMAINS, KEYS
+from experiments.messy.keys import GRAINS, Domain, coarsened
+from experiments.messy.numbers import EUROPEAN, MARKS, NUMBER_NAMES, STYLES
+from experiments.messy.times import HOURS, HOURS_FROM
+from experiments.messy.truth import Identifier, NumberColumn, Table, Truth
 
 TABLES_PER_DOMAIN = 9
 LAYOUTS = {"csv": 0.55, "csv, BOM": 0.12, "csv, cp1252": 0.12, "csv, semicolons": 0.12, "parquet": 0.09}

@@ -2,7 +2,7 @@
 
 from datetime import date, datetime, timedelta
 
-from experiments.messy_keys import Domain, Write
+from experiments.messy.keys import Domain, Write
 
 HOURS_FROM, HOURS = datetime(2013, 3, 1), 480
 

@@ -6,7 +6,7 @@ from itertools import permutations
 
 import numpy as np
 
-from experiments.messy_keys import GRAINS, coarsened, coarser
+from experiments.messy.keys import GRAINS, coarsened, coarser
 
 
 @dataclass(frozen=True, slots=True, eq=False)

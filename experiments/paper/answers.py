@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from covary.query import Index, Settings, open_index
-from covary.sketches import Sketch
+from covary.query.ask import Index, Settings, open_index
+from covary.sketching.sketch_types import Sketch
 from experiments.indexes import is_index, write_sketches
-from experiments.workplace import Workplace, write
+from experiments.paper.workplace import Workplace, write
 
 TOP, LEAST, RETRIEVED = 10, 10, 100
 EVERYTHING, BY_OVERLAP = "all scored", f"top {RETRIEVED} by overlap"

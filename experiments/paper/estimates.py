@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from covary.correlation import SMALLEST_SAMPLE
-from covary.intervals import INTERVALS, Sampled, interval_named
-from covary.joins import JoinedSample, join
-from covary.measures import MEASURES
-from covary.query import Index, open_index
+from covary.query.ask import Index, open_index
+from covary.statistics.correlation import SMALLEST_SAMPLE
+from covary.statistics.intervals import INTERVALS, Sampled, interval_named
+from covary.statistics.join import JoinedSample, join
+from covary.statistics.measures import MEASURES
 from experiments.indexes import read_index, smaller
-from experiments.workplace import Workplace, on_spark
+from experiments.paper.workplace import Workplace, on_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -3,7 +3,7 @@
 import numpy as np
 import polars as pl
 
-from covary.measures import MEASURES
+from covary.statistics.measures import MEASURES
 
 # PM1 estimates Pearson's, so it has no truth of its own.
 CORRELATIONS = ("pearson", "spearman", "rin", "qn")

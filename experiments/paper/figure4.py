@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from experiments.artefact import Artefact, Measured, panels
-from experiments.estimates import ESTIMATORS, SKETCH_SIZES
+from experiments.paper.estimates import ESTIMATORS, SKETCH_SIZES
 from experiments.writing import table
 
 EDGES = (3, 5, 10, 20, 40, 80, 160, 320, 640, 1025)

@@ -3,7 +3,7 @@
 import numpy as np
 import polars as pl
 
-from covary.ranking import DEFAULT_RANKER
+from covary.statistics.ranking import DEFAULT_RANKER
 from experiments.artefact import Artefact, Measured, panels
 from experiments.metrics import EXACT, METRICS
 from experiments.writing import table

@@ -14,17 +14,17 @@ import numpy as np
 import polars as pl
 
 from covary import build_index
-from covary.columns import profile_columns
-from covary.correlation import SMALLEST_SAMPLE
-from covary.hashing import SCHEMES
-from covary.keys import dates_held_as_times, key_text, with_dates
-from covary.numbercolumns import numbers_of
-from covary.opentable import open_table
-from covary.query import Index, open_index
-from covary.tallies import Tallies
-from experiments.exact import SIZES, TRUTH, correlations_of
+from covary.columns.key_text import dates_held_as_times, key_text, with_dates
+from covary.columns.profile import profile_columns
+from covary.columns.unused_cells import Tallies
+from covary.query.ask import Index, open_index
+from covary.sketching.hashing import SCHEMES
+from covary.sketching.number_columns import numbers_of
+from covary.sketching.open_table import open_table
+from covary.statistics.correlation import SMALLEST_SAMPLE
 from experiments.indexes import is_index
-from experiments.workplace import Workplace, on_spark
+from experiments.paper.exact import SIZES, TRUTH, correlations_of
+from experiments.paper.workplace import Workplace, on_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -6,10 +6,10 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import polars as pl
 
-from covary.query import open_index
+from covary.query.ask import open_index
 from experiments.artefact import Artefact, Measured, panels
 from experiments.indexes import bytes_of, write_sketches
-from experiments.workplace import Workplace, write
+from experiments.paper.workplace import Workplace, write
 from experiments.writing import table
 
 SHARES = (0.125, 0.25, 0.5, 1.0)

@@ -2,9 +2,9 @@
 
 import polars as pl
 
-from covary.intervals import INTERVALS
+from covary.statistics.intervals import INTERVALS
 from experiments.artefact import Artefact, Measured
-from experiments.coverage import PAGE as GRID
+from experiments.measured.coverage import PAGE as GRID
 from experiments.writing import part_of, table
 
 SIZES, LEAST = (64, 256, 1024), 10

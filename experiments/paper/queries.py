@@ -2,8 +2,8 @@
 
 import polars as pl
 
-from experiments.answers import MODES
 from experiments.artefact import Artefact, Measured, panels
+from experiments.paper.answers import MODES
 from experiments.writing import table
 
 LIMITS = (1, 10, 100, 200)  # milliseconds

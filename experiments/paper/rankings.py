@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from covary.correlation import SMALLEST_SAMPLE
-from covary.listing import candidate_list
-from covary.query import Index, open_index
-from covary.ranking import RANKERS
+from covary.query.ask import Index, open_index
+from covary.query.candidates import candidate_list
+from covary.statistics.correlation import SMALLEST_SAMPLE
+from covary.statistics.ranking import RANKERS
 from experiments.indexes import is_index, read_index, smaller, write_sketches
 from experiments.metrics import EXACT, METRICS, metrics_of
-from experiments.workplace import Workplace, on_spark
+from experiments.paper.workplace import Workplace, on_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -6,16 +6,16 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from covary.correlation import SMALLEST_SAMPLE
+from covary.statistics.correlation import SMALLEST_SAMPLE
 from experiments.artefact import Artefact, Measured, save
-from experiments.figure3 import figure3
-from experiments.figure4 import figure4
-from experiments.figure5 import figure5
-from experiments.indexsize import index_size
-from experiments.intervals import intervals
-from experiments.queries import queries
-from experiments.table1 import table1
-from experiments.table2 import table2
+from experiments.paper.figure3 import figure3
+from experiments.paper.figure4 import figure4
+from experiments.paper.figure5 import figure5
+from experiments.paper.index_size import index_size
+from experiments.paper.intervals import intervals
+from experiments.paper.queries import queries
+from experiments.paper.table1 import table1
+from experiments.paper.table2 import table2
 from experiments.writing import table
 
 FIGURES = "figures"

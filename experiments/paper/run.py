@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from covary.query import open_index
-from covary.sparksession import session
-from experiments import folders, sbn
-from experiments.answers import answers, split
+from covary.pipeline.session import session
+from covary.query.ask import open_index
 from experiments.artefact import Measured
-from experiments.estimates import estimates
-from experiments.example import write_example
-from experiments.indexsize import index_sizes
-from experiments.rankings import rankings
-from experiments.report import FIGURES, write_report
-from experiments.timings import timings
-from experiments.workplace import FULL, SMOKE, Scale, Workplace
+from experiments.paper import folders, sbn
+from experiments.paper.answers import answers, split
+from experiments.paper.estimates import estimates
+from experiments.paper.example import write_example
+from experiments.paper.index_size import index_sizes
+from experiments.paper.rankings import rankings
+from experiments.paper.report import FIGURES, write_report
+from experiments.paper.timings import timings
+from experiments.paper.workplace import FULL, SMOKE, Scale, Workplace
 from experiments.writing import between_marks
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 SYNTHETIC = "sbn"
 RESULTS = Path("results")
-PAGE = Path(__file__).parents[1] / "docs" / "experiments.md"
+PAGE = Path(__file__).parents[2] / "docs" / "experiments.md"
 
 
 def main(collections: list[str], into: Path | None, smoke: bool, seed: int, write: bool) -> None:

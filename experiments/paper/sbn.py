@@ -12,13 +12,13 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from covary.kernel import finish, sketch_rows
-from covary.keyrows import exact_key
-from covary.keys import NORMALISERS
-from covary.sketches import Sketch, SketchConfig
-from experiments.exact import TRUTH, correlations_of
+from covary.columns.key_text import NORMALISERS
+from covary.sketching.kernel import finish, sketch_rows
+from covary.sketching.key_columns import exact_key
+from covary.sketching.sketch_types import Sketch, SketchConfig
 from experiments.indexes import SKETCHES, is_index, sketch_row, sketches_from, write_sketches
-from experiments.workplace import Scale, Workplace, on_spark
+from experiments.paper.exact import TRUTH, correlations_of
+from experiments.paper.workplace import Scale, Workplace, on_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

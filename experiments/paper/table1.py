@@ -5,7 +5,7 @@ import polars as pl
 
 from experiments.artefact import Artefact, Measured
 from experiments.metrics import EXACT, METRICS
-from experiments.rankings import SIZE
+from experiments.paper.rankings import SIZE
 from experiments.writing import table
 
 RESAMPLES, SEED = 2_000, 1

@@ -3,7 +3,7 @@
 import numpy as np
 
 from experiments.artefact import Artefact, Measured
-from experiments.timings import BY_INDEX, TIMED
+from experiments.paper.timings import BY_INDEX, TIMED
 from experiments.writing import table
 
 PERCENTILES = (75, 90, 99, 99.9)

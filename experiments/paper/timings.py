@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from covary.correlation import pearson, spearman
-from covary.joins import join
-from covary.query import Index, open_index
-from covary.sketches import Sketch
-from experiments import sbn
-from experiments.workplace import Workplace, write
+from covary.query.ask import Index, open_index
+from covary.sketching.sketch_types import Sketch
+from covary.statistics.correlation import pearson, spearman
+from covary.statistics.join import join
+from experiments.paper import sbn
+from experiments.paper.workplace import Workplace, write
 
 TIMED = ("full join", "full pearson", "full spearman", "sketch join", "sketch pearson", "sketch spearman")
 BY_INDEX = {"index pearson": "pearson", "index spearman": "spearman"}

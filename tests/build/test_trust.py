@@ -11,11 +11,11 @@ import pytest
 from typer.testing import CliRunner
 
 import covary
-from covary.cli import app
+from covary.cli.app import app
 from covary.errors import CovaryError, DamagedIndex, UntrustedSources
-from covary.maintenance import compact_index, remove_tables
-from covary.store import read_manifest
-from covary.urlmarks import mark_of
+from covary.build.upkeep import compact_index, remove_tables
+from covary.index.manifest import read_manifest
+from covary.tables.url_marks import mark_of
 
 pytestmark = pytest.mark.usefixtures("without_spark")
 

@@ -14,14 +14,14 @@ import polars as pl
 import pytest
 
 import covary
-import covary.maintenance
-import covary.merging
-import covary.tasks
+import covary.build.upkeep
+import covary.index.merge
+import covary.pipeline.tasks
 from covary.errors import CannotWrite, CovaryError, DamagedIndex, NotAnIndex, TableError, UnreadableTable
-from covary.history import read_history
-from covary.integrity import check_index
-from covary.maintenance import compact_index, remove_tables
-from covary.store import read_manifest
+from covary.index.history import read_history
+from covary.index.check import check_index
+from covary.build.upkeep import compact_index, remove_tables
+from covary.index.manifest import read_manifest
 
 pytestmark = pytest.mark.usefixtures("without_spark")
 
@@ -147,7 +147,7 @@ def test_a_folder_below_a_source_that_can_not_be_listed_keeps_its_tables(index, 
             raise PermissionError(13, "Permission denied")
         return scandir(folder)
 
-    monkeypatch.setattr("covary.localfiles.os.scandir", refusing)
+    monkeypatch.setattr("covary.tables.local.os.scandir", refusing)
     (tables / "t3.csv").unlink()
     opened = covary.build_index(None, index)
     assert sorted(opened.tables.filter(pl.col("problem").is_null())["name"]) == ["sub/s", "t0", "t1", "t2"]
@@ -155,14 +155,14 @@ def test_a_folder_below_a_source_that_can_not_be_listed_keeps_its_tables(index, 
 
 
 def test_a_table_that_failed_once_is_tried_again(index, tables, monkeypatch):
-    read, failing = covary.tasks.read_chunk, [True]
+    read, failing = covary.pipeline.tasks.read_chunk, [True]
 
     def unreliable(chunk, *more, **options):
         if chunk.source.name == "t1" and failing:
             raise ConnectionResetError(104, "connection reset by peer")
         return read(chunk, *more, **options)
 
-    monkeypatch.setattr("covary.tasks.read_chunk", unreliable)
+    monkeypatch.setattr("covary.pipeline.tasks.read_chunk", unreliable)
     write(tables / "t1.csv", 77)
     opened = covary.build_index(None, index)
     assert "connection reset" in opened.tables["problem"].drop_nulls()[0]
@@ -184,13 +184,13 @@ def test_a_file_that_can_not_be_read_is_not_tried_again_until_it_changes(index, 
     assert read_history(index)[-1].skipped == 1
     before = (index / "manifest.json").read_bytes()
     with monkeypatch.context() as no_spark:
-        no_spark.setattr("covary.build.run_on_spark", None)
+        no_spark.setattr("covary.build.update.run_on_spark", None)
         covary.build_index(None, index)
     assert (index / "manifest.json").read_bytes() == before
     tried: list[int] = []
     with monkeypatch.context() as counted:
-        run = covary.build.run_on_spark
-        counted.setattr("covary.build.run_on_spark", lambda *more: (tried.append(1), run(*more)))
+        run = covary.build.update.run_on_spark
+        counted.setattr("covary.build.update.run_on_spark", lambda *more: (tried.append(1), run(*more)))
         covary.build_index(None, index, repair=True)
     assert tried == [1]
     (tables / "broken.csv.gz").write_bytes(packed)
@@ -308,8 +308,8 @@ def test_damage_is_not_copied_under_a_new_checksum(index):
 
 
 def test_segments_of_a_large_index_are_not_merged_again_and_again(tables, tmp_path, monkeypatch):
-    monkeypatch.setattr(covary.merging, "ENTRIES_PER_SEGMENT", 64)
-    monkeypatch.setattr(covary.merging, "MOST_SEGMENTS", 100)
+    monkeypatch.setattr(covary.index.merge, "ENTRIES_PER_SEGMENT", 64)
+    monkeypatch.setattr(covary.index.merge, "MOST_SEGMENTS", 100)
     for number in range(4, 30):
         write(tables / f"t{number:02}.csv", number)
     opened = covary.build_index(tables, tmp_path / "index", size=32)
@@ -375,7 +375,7 @@ def test_an_index_may_become_empty_and_be_filled_again(index, tables):
 
 
 def test_segments_do_not_become_too_many(index, tables, monkeypatch):
-    monkeypatch.setattr(covary.maintenance, "MOST_SMALL", 4)
+    monkeypatch.setattr(covary.build.upkeep, "MOST_SMALL", 4)
     for number in range(10, 22):
         write(tables / f"t{number}.csv", number)
         assert len(covary.build_index(None, index).segments) <= 5

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from covary.answers import (
+from covary.cli.answer_view import (
     chance_lines,
     closing_line,
     estimate_sentence,
@@ -16,11 +16,11 @@ from covary.answers import (
     hits_view,
     how_it_joins,
 )
-from covary.estimates import Estimate
-from covary.hits import Hit, Hits, QueryNote
-from covary.keysets import KeySets, SetEstimate
-from covary.terminal import plain
-from covary.wording import chance_of, count_of, duration, printable, signed, size_of
+from covary.cli.terminal import plain
+from covary.cli.words import chance_of, count_of, duration, printable, signed, size_of
+from covary.query.hits import Hit, Hits, QueryNote
+from covary.statistics.estimate import Estimate
+from covary.statistics.key_sets import KeySets, SetEstimate
 
 QUERY = QueryNote("flights", "time_hour", "dep_delay", "mean", "", 336_776, 6805.14, 8255)
 

@@ -13,14 +13,14 @@ import pytest
 from scipy import stats
 from typer.testing import CliRunner
 
-import covary.build
-import covary.demo
-import covary.query
-from covary import cli
+import covary.build.update
+import covary.cli.demo
+import covary.query.ask
+from covary.cli import app as cli
 from covary.errors import CovaryError
-from covary.store import FORMAT
+from covary.index.manifest import FORMAT
 
-ROOT = Path(covary.build.__file__).parent.parent
+ROOT = Path(covary.__file__).parents[1]
 DAYS = [f"2013-{month:02}-{day:02}" for month in range(1, 13) for day in range(1, 29)]
 
 
@@ -508,14 +508,14 @@ def test_a_failure_of_spark_is_one_line_that_names_it(lake, tmp_path, monkeypatc
     kind = type(
         "SparkConnectGrpcException", (Exception,), {"__module__": "pyspark.errors.exceptions.connect"}
     )
-    monkeypatch.setattr(covary.build, "update_index", failing_with(kind("no more\nlong story")))
+    monkeypatch.setattr(covary.build.update, "update_index", failing_with(kind("no more\nlong story")))
     refused = run("index", lake, "--into", tmp_path / "i", "--master", "local[2]")
     assert_refused(refused, "Spark at local[2] failed: no more\n")
 
 
 def test_a_failure_of_our_code_on_sparks_workers_stays_a_bug(lake, tmp_path, monkeypatch):
     bug = type("PythonException", (Exception,), {"__module__": "pyspark.errors.exceptions.captured"})("oops")
-    monkeypatch.setattr(covary.build, "update_index", failing_with(bug))
+    monkeypatch.setattr(covary.build.update, "update_index", failing_with(bug))
     result = run("index", lake, "--into", tmp_path / "i")
     assert result.exit_code == 1
     assert result.exception is bug
@@ -523,20 +523,20 @@ def test_a_failure_of_our_code_on_sparks_workers_stays_a_bug(lake, tmp_path, mon
 
 def test_a_bug_keeps_its_traceback(ask, monkeypatch):
     bug = RuntimeError("ours")
-    monkeypatch.setattr(covary.query, "open_index", failing_with(bug))
+    monkeypatch.setattr(covary.query.ask, "open_index", failing_with(bug))
     result = ask()
     assert result.exit_code == 1
     assert result.exception is bug
 
 
 def test_a_message_of_several_lines_is_printed_as_one(ask, monkeypatch):
-    monkeypatch.setattr(covary.query, "open_index", failing_with(CovaryError("one\ntwo \x1b[31m")))
+    monkeypatch.setattr(covary.query.ask, "open_index", failing_with(CovaryError("one\ntwo \x1b[31m")))
     result = ask()
     assert (result.exit_code, result.stderr) == (2, "covary: one two �[31m\n")
 
 
 def test_ctrl_c_stops_with_130_and_leaves_no_index(lake, tmp_path, without_spark, monkeypatch):
-    monkeypatch.setattr(covary.build, "run_on_spark", failing_with(KeyboardInterrupt()))
+    monkeypatch.setattr(covary.build.update, "run_on_spark", failing_with(KeyboardInterrupt()))
     result = run("index", lake, "--into", tmp_path / "i.covary")
     assert (result.exit_code, result.stderr) == (130, "covary: stopped; no index was changed\n")
     assert not (tmp_path / "i.covary").exists()
@@ -551,14 +551,14 @@ def test_an_interrupted_spark_that_fails_to_stop_was_interrupted(lake, tmp_path,
         finally:
             raise kind("Answer from Java side is empty")
 
-    monkeypatch.setattr(covary.build, "update_index", interrupted)
+    monkeypatch.setattr(covary.build.update, "update_index", interrupted)
     assert run("index", lake, "--into", tmp_path / "i").exit_code == 130
 
 
 def test_the_greeting_of_java_is_left_out_and_all_else_passed_on(tmp_path):
     program = """
 import os, threading
-from covary.sparksession import _filtered_stderr
+from covary.pipeline.session import _filtered_stderr
 with _filtered_stderr(threading.Event()):
     for text in ("bar", "WARNING: Using incub", "ator modules: x", "\\n", "ERROR real\\n", "WARNING: Us"):
         os.write(2, text.encode())
@@ -573,7 +573,7 @@ os.write(2, b" end")
 
 
 def test_the_demo_without_its_data_says_what_to_install(monkeypatch):
-    monkeypatch.setattr(covary.demo, "find_spec", lambda name: None)
+    monkeypatch.setattr(covary.cli.demo, "find_spec", lambda name: None)
     assert_refused(run("demo"), "pip install 'covary[demo]'")
 
 
@@ -585,17 +585,17 @@ def test_the_demo_refuses_to_mix_with_other_files(tmp_path):
 def test_the_demo_overwrites_nothing(tmp_path):
     data = tmp_path / "package"
     data.mkdir()
-    hours = {"time_hour": "2013-01-01 01:00:00", **dict.fromkeys(covary.demo.SUMMARISED, "1.5")}
+    hours = {"time_hour": "2013-01-01 01:00:00", **dict.fromkeys(covary.cli.demo.SUMMARISED, "1.5")}
     for name in ("flights.csv.zip", "weather.csv"):
         pl.DataFrame(hours).write_csv(data / name)
     kept = tmp_path / "kept"
-    covary.demo.copied_to(kept, data)
-    covary.demo.copied_to(kept, data)  # once more
+    covary.cli.demo.copied_to(kept, data)
+    covary.cli.demo.copied_to(kept, data)  # once more
     for name in ("weather.csv", "daily_weather.csv", "flights.csv.zip"):
         written = (kept / "data" / name).read_bytes()
         (kept / "data" / name).write_text("mine")
         with pytest.raises(CovaryError, match=f"{name} is not the demo's"):
-            covary.demo.copied_to(kept, data)
+            covary.cli.demo.copied_to(kept, data)
         assert (kept / "data" / name).read_text() == "mine"
         (kept / "data" / name).write_bytes(written)
 
@@ -618,7 +618,7 @@ def test_the_demo_explains_its_answer_and_its_next_commands_work(tmp_path, witho
 def in_shell(*arguments, without=(), **environment):
     inherited = {name: value for name, value in os.environ.items() if name not in without}
     return subprocess.run(
-        [sys.executable, "-m", "covary.cli", *map(str, arguments)],
+        [sys.executable, "-m", "covary.cli.app", *map(str, arguments)],
         cwd=ROOT,
         env={**inherited, **environment},
         capture_output=True,
@@ -647,7 +647,7 @@ def test_spark_itself_is_not_heard(lake, tmp_path):
 
 def test_a_reader_that_has_enough_is_not_an_error(index):
     process = subprocess.Popen(
-        [sys.executable, "-m", "covary.cli", "info", index],
+        [sys.executable, "-m", "covary.cli.app", "info", index],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -716,7 +716,7 @@ def test_help_names_every_kind_of_source():
 def test_the_command_line_starts_without_its_heavy_parts():
     program = """
 import sys
-import covary.cli
+import covary.cli.app
 print(*sorted({"numba", "numpy", "polars", "pyarrow", "pyspark", "rich", "scipy"} & set(sys.modules)))
 """
     result = subprocess.run(

@@ -13,27 +13,28 @@ from rich.table import Table
 from rich.text import Text
 from typer.testing import CliRunner
 
-from covary import cli, terminal
-from covary.changeviews import done_view, history_view, inspection_view
-from covary.columnpairs import Pair, Pairs
-from covary.commits import building, commit
-from covary.facts import build_view, describe
-from covary.history import Change
-from covary.integrity import Inspection
-from covary.joinwords import explanations_view
-from covary.kernel import finish, sketch_rows
-from covary.keyrows import exact_key
-from covary.pairviews import pairs_view
-from covary.progress import _bar
-from covary.query import open_index
-from covary.records import ColumnNote, TableRecord
-from covary.segment import build_segment
-from covary.segmentfiles import write_segment
-from covary.sketches import SketchConfig
-from covary.store import Manifest
-from covary.terminal import show
-from covary.watching import Progress
-from covary.wording import lines_of, table_of
+from covary.cli import app as cli
+from covary.cli import terminal
+from covary.cli.change_view import done_view, history_view, inspection_view
+from covary.cli.index_view import build_view, describe
+from covary.cli.join_words import explanations_view
+from covary.cli.pair_view import pairs_view
+from covary.cli.progress import _bar
+from covary.cli.terminal import show
+from covary.cli.words import lines_of, table_of
+from covary.index.check import Inspection
+from covary.index.commit import building, commit
+from covary.index.history import Change
+from covary.index.manifest import Manifest
+from covary.index.segment_files import write_segment
+from covary.index.segment_layout import build_segment
+from covary.index.table_records import ColumnNote, TableRecord
+from covary.pipeline.progress_log import Progress
+from covary.query.all_pairs import Pair, Pairs
+from covary.query.ask import open_index
+from covary.sketching.kernel import finish, sketch_rows
+from covary.sketching.key_columns import exact_key
+from covary.sketching.sketch_types import SketchConfig
 
 CONFIG = SketchConfig(64, normaliser="text-1")
 MARKUP = "[link=http://x]a[/link][/x][red]:smile:"

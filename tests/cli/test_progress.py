@@ -4,7 +4,7 @@ import time
 
 from rich.console import Console
 
-from covary import progress
+from covary.cli import progress
 
 
 def test_a_long_query_shows_that_it_is_at_work_and_how_far(monkeypatch):

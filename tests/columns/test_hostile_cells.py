@@ -12,24 +12,30 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import covary
-from covary import columns, csvheader, icebergtables, identifiers, namesakes, numberforms, places, sparkerrors
-from covary import numbers as reading_of_numbers
-from covary.columnfacts import facts_of_text
-from covary.csvfile import sniff
-from covary.csvheader import Record, find_header
+from covary.columns import identifiers, places
+from covary.columns import number_forms as numberforms
+from covary.columns import numbers as reading_of_numbers
+from covary.columns import profile as columns
+from covary.columns.column_counts import facts_of_text
+from covary.columns.key_reading import key_reading
+from covary.columns.key_text import canonical_text
+from covary.columns.number_forms import LONGEST_CELL
+from covary.columns.numbers import NumberReading, number_reading, read_numbers
+from covary.columns.places import place_kind, place_text
+from covary.columns.time_forms import UNIT_OF_FORM, any_form
+from covary.columns.times import TimeReading, read_times, time_reading
+from covary.columns.unused_cells import LONGEST_EXAMPLE, Tallies
 from covary.errors import NoSuchColumn
-from covary.keyreading import key_reading
-from covary.keyrows import read_columns
-from covary.keys import canonical_text
-from covary.masking import Secrets
-from covary.numberforms import LONGEST_CELL
-from covary.numbers import NumberReading, number_reading, read_numbers
-from covary.places import place_kind, place_text
-from covary.sketches import SketchConfig
-from covary.sparksettings import PYTHON_SETTING
-from covary.tallies import LONGEST_EXAMPLE, Tallies
-from covary.timeforms import UNIT_OF_FORM, any_form
-from covary.times import TimeReading, read_times, time_reading
+from covary.pipeline import spark_errors as sparkerrors
+from covary.pipeline.session_settings import PYTHON_SETTING
+from covary.query import small_numbers as namesakes
+from covary.secrets import Secrets
+from covary.sketching.key_columns import read_columns
+from covary.sketching.sketch_types import SketchConfig
+from covary.tables.formats import csv_header as csvheader
+from covary.tables.formats import iceberg as icebergtables
+from covary.tables.formats.csv_dialect import sniff
+from covary.tables.formats.csv_header import Record, find_header
 
 # Each square took seconds at the second size; what is linear takes milliseconds at the last.
 DOUBLED = (2_000, 4_000, 8_000, 16_000, 32_000)

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from covary.hashing import SCHEMES
-from covary.keyreading import KeyReading, exact_reading, key_reading, key_texts
-from covary.keyrows import Key, exact_key, hash_keys, read_columns, readings_of
-from covary.keys import canonical_text
-from covary.tallies import Tallies, Tally
+from covary.columns.key_reading import KeyReading, exact_reading, key_reading, key_texts
+from covary.columns.key_text import canonical_text
+from covary.columns.unused_cells import Tallies, Tally
+from covary.sketching.hashing import SCHEMES
+from covary.sketching.key_columns import Key, exact_key, hash_keys, read_columns, readings_of
 
 SCHEME = SCHEMES["xxhash64"]
 

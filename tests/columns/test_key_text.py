@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from covary import join, sketch
-from covary.keys import MANY_CELLS, canonical_text, dates_held_as_times, key_text, with_dates
+from covary.columns.key_text import MANY_CELLS, canonical_text, dates_held_as_times, key_text, with_dates
 
 
 def text_of(values, kind=None):

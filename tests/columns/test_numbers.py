@@ -6,8 +6,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from covary.numberforms import ABSENT
-from covary.numbers import NUMBER_SHARE, PLAIN, may_be_numbers, number_reading, read_numbers
+from covary.columns.number_forms import ABSENT
+from covary.columns.numbers import NUMBER_SHARE, PLAIN, may_be_numbers, number_reading, read_numbers
 
 
 def text(cells):

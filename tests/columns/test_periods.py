@@ -6,11 +6,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from covary.hashedperiods import hashed_periods
-from covary.hashing import SCHEMES
-from covary.keyreading import YEAR
-from covary.periods import coarser, day_of_date, day_of_week, period_names, period_numbers, period_text
-from covary.times import GRANULARITIES
+from covary.columns.key_reading import YEAR
+from covary.columns.periods import (
+    coarser,
+    day_of_date,
+    day_of_week,
+    period_names,
+    period_numbers,
+    period_text,
+)
+from covary.columns.times import GRANULARITIES
+from covary.sketching.hashing import SCHEMES
+from covary.sketching.period_hashes import hashed_periods
 
 MOMENTS = st.datetimes(datetime(1000, 1, 1), datetime(2999, 12, 31, 23, 59, 59, 999_999))
 # The days around New Year are where ISO weeks and calendar years part.

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from covary.places import may_be_places, place_kind, place_text
+from covary.columns.places import may_be_places, place_kind, place_text
 
 COUNTRIES = ["afghanistan", "brazil", "canada", "denmark", "egypt", "france", "ghana", "hungary"]
 STATES = ["alabama", "california", "idaho", "maine", "ohio", "oregon", "utah", "vermont"]
@@ -209,7 +209,7 @@ def test_other_shapes_may_not_be_places(texts):
 def test_the_library_is_read_only_for_columns_that_may_be_places_and_never_brings_pandas():
     script = (
         "import sys, polars as pl\n"
-        "from covary.places import may_be_places, place_kind\n"
+        "from covary.columns.places import may_be_places, place_kind\n"
         "may_be_places(['10001', 'a1']); place_kind(pl.Series(['fr', 'de']), 'language')\n"
         "place_kind(pl.Series(['4', '8', '12', '16', '20']), 'rank')\n"
         "assert 'pycountry' not in sys.modules\n"

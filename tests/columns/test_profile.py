@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from covary.columns import ColumnProfile, choose, profile_columns
+from covary.columns.profile import ColumnProfile, choose, profile_columns
 from covary.errors import UnusableColumn
 
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from covary.periods import period_text
-from covary.times import GRANULARITIES, TimeReading, may_be_times, read_times, time_reading
+from covary.columns.periods import period_text
+from covary.columns.times import GRANULARITIES, TimeReading, may_be_times, read_times, time_reading
 
 MANY_CELLS = 10_000
 DAYS = st.dates(date(1000, 1, 1), date(2999, 12, 31))

@@ -13,9 +13,9 @@ import time
 from contextlib import nullcontext
 
 import covary
-from covary import build
-from covary.maintenance import compact_index, remove_tables
-from covary.tasks import sketch_group
+from covary.build import update as build
+from covary.build.upkeep import compact_index, remove_tables
+from covary.pipeline.tasks import sketch_group
 
 EVENTS = {"open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.truncate", "shutil.rmtree"}
 

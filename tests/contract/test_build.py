@@ -6,14 +6,14 @@ import numpy as np
 import polars as pl
 import pytest
 
-import covary.build
-import covary.plans
+import covary.build.update
+import covary.pipeline.plan
 from covary import CovaryError, build_index, open_index
 from covary.errors import CannotWrite, IncompatibleSketches
-from covary.records import TableRecord
-from covary.segment import build_segment
-from covary.segmentfiles import open_segment, write_part
-from covary.store import seal_of
+from covary.index.manifest import seal_of
+from covary.index.segment_files import open_segment, write_part
+from covary.index.segment_layout import build_segment
+from covary.index.table_records import TableRecord
 
 
 def test_the_running_session_is_used_and_left_running(spark, lake, tmp_path):
@@ -30,7 +30,7 @@ def test_another_master_beside_a_running_session_is_refused(spark, lake, tmp_pat
 
 
 def test_parts_that_did_not_arrive_are_told(monkeypatch, spark, lake, tmp_path):
-    monkeypatch.setattr(covary.build, "run_on_spark", lambda *_: None)
+    monkeypatch.setattr(covary.build.update, "run_on_spark", lambda *_: None)
     with pytest.raises(CannotWrite, match="did not arrive"):
         build_index(lake.folder, tmp_path / "index", spark)
     assert not (tmp_path / "index").exists()
@@ -46,15 +46,15 @@ def test_a_task_tried_again_leaves_the_segment_as_it_was(tmp_path):
 
 def test_the_index_does_not_depend_on_how_the_work_was_cut(monkeypatch, spark, lake, tmp_path):
     whole = build_index(lake.folder, tmp_path / "whole", spark)
-    monkeypatch.setattr(covary.plans, "SMALLEST_GROUP_BYTES", 1)
-    monkeypatch.setattr(covary.plans, "GROUP_BYTES", 1)
+    monkeypatch.setattr(covary.pipeline.plan, "SMALLEST_GROUP_BYTES", 1)
+    monkeypatch.setattr(covary.pipeline.plan, "GROUP_BYTES", 1)
     assert build_index(lake.folder, tmp_path / "cut", spark).manifest == whole.manifest
 
 
 def test_a_large_collection_is_kept_in_several_segments_that_answer_alike(monkeypatch, spark, lake, tmp_path):
     whole = build_index(lake.folder, tmp_path / "whole", spark)
-    monkeypatch.setattr(covary.merging, "ENTRIES_PER_SEGMENT", 1)
-    monkeypatch.setattr(covary.merging, "MOST_SEGMENTS", 3)
+    monkeypatch.setattr(covary.index.merge, "ENTRIES_PER_SEGMENT", 1)
+    monkeypatch.setattr(covary.index.merge, "MOST_SEGMENTS", 3)
     apart = build_index(lake.folder, tmp_path / "apart", spark)
     assert (len(whole.segments), len(apart.segments)) == (1, 4)
     answers = [index.query(lake.query, "place", "x", top=20).hits for index in (whole, apart)]

@@ -232,7 +232,7 @@ def expected(bytes_of, tables, tmp_path_factory, build_alone):
     """The index that one process makes of the tables."""
     folder = tmp_path_factory.mktemp("expected") / "index"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("covary.plans.CHUNK_BYTES", CHUNK_BYTES)
+        patch.setattr("covary.pipeline.plan.CHUNK_BYTES", CHUNK_BYTES)
         build_alone(tables, folder, size=64)
     return bytes_of(folder)
 
@@ -240,9 +240,9 @@ def expected(bytes_of, tables, tmp_path_factory, build_alone):
 BUILDS = """
 import json, sys
 import covary, worker_facts
-from covary import plans
-from covary.shipping import as_task
-from covary.sparksession import session
+from covary.pipeline import plan as plans
+from covary.pipeline.send_code import as_task
+from covary.pipeline.session import session
 
 master, remote, sources, chunk_bytes, indexes = json.loads(sys.argv[1])
 plans.CHUNK_BYTES = chunk_bytes
@@ -266,7 +266,7 @@ WORKER_FACTS = """
 import pyarrow as pa
 
 def tell(batches):
-    import covary.tasks, polars
+    import covary.pipeline.tasks, polars
     for batch in batches:
         facts = {"covary": covary.__file__, "threads": polars.thread_pool_size()}
         yield pa.RecordBatch.from_pylist([facts])

@@ -15,11 +15,11 @@ import polars as pl
 import pytest
 
 import covary
-from covary.commits import SCRATCH
+from covary.build.upkeep import compact_index, remove_tables
 from covary.errors import CannotWrite
-from covary.integrity import check_index
-from covary.maintenance import compact_index, remove_tables
-from covary.scratch import sweep
+from covary.index.check import check_index
+from covary.index.commit import SCRATCH
+from covary.pipeline.scratch import sweep
 
 HERE = Path(__file__).parent
 ROOT = Path(covary.__file__).parents[1]

@@ -4,7 +4,7 @@ import sqlite3
 import polars as pl
 import pytest
 
-import covary.plans
+import covary.pipeline.plan
 from covary import build_index
 from covary.errors import NoTables
 
@@ -50,7 +50,7 @@ def sketches(index, table):
 
 
 def test_a_server_is_indexed_in_parts_like_a_file(monkeypatch, spark, shop, tmp_path):
-    monkeypatch.setattr(covary.plans, "CHUNK_BYTES", 50_000)
+    monkeypatch.setattr(covary.pipeline.plan, "CHUNK_BYTES", 50_000)
     FRAME.write_parquet(tmp_path / "sold.parquet")
     url = shop.url.replace("covary:hush-hush", "reader:hush%25reader")
     gone = url.replace(shop.host, "127.0.0.1:1")
@@ -78,7 +78,7 @@ def test_a_server_is_indexed_in_parts_like_a_file(monkeypatch, spark, shop, tmp_
 def test_the_table_was_cut_into_parts(monkeypatch, spark, shop, tmp_path):
     """The test above must not pass because all was read in one piece."""
     seen = []
-    run = covary.build.run_on_spark
+    run = covary.build.update.run_on_spark
 
     def watched(plan, settings, session):
         seen.extend(
@@ -86,8 +86,8 @@ def test_the_table_was_cut_into_parts(monkeypatch, spark, shop, tmp_path):
         )
         run(plan, settings, session)
 
-    monkeypatch.setattr(covary.plans, "CHUNK_BYTES", 50_000)
-    monkeypatch.setattr(covary.build, "run_on_spark", watched)
+    monkeypatch.setattr(covary.pipeline.plan, "CHUNK_BYTES", 50_000)
+    monkeypatch.setattr(covary.build.update, "run_on_spark", watched)
     build_index(f"{shop.url}#sold", tmp_path / "index", spark)
     [(name, chunks, held)] = seen
     assert (name, held) == ("shop/sold", True)

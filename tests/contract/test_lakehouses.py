@@ -7,9 +7,9 @@ from deltalake import DeltaTable, write_deltalake
 from pyiceberg.catalog.sql import SqlCatalog
 
 import covary
-from covary import plans
-from covary.sketches import SketchConfig
-from covary.sources import find_tables
+from covary.pipeline import plan as plans
+from covary.sketching.sketch_types import SketchConfig
+from covary.tables.discover import find_tables
 
 SIZE = 64
 PARTS = 4

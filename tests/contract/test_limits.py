@@ -16,8 +16,8 @@ import polars as pl
 import pytest
 
 import covary
-from covary import plans
-from covary.apart import CAN_MEASURE
+from covary.pipeline import plan as plans
+from covary.pipeline.reading_process import CAN_MEASURE
 
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) "
 VIEWS = {
@@ -68,7 +68,9 @@ def readers_of(file):
             parent = int(Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[1])
         except OSError:
             continue
-        if str(file) in opened and any(b"covary.apart import serve" in word for word in words):
+        if str(file) in opened and any(
+            b"covary.pipeline.reading_process import serve" in word for word in words
+        ):
             found.append((int(number), parent))
     return found
 
@@ -206,9 +208,9 @@ def test_a_reader_that_is_killed_once_changes_nothing(spark, tables, tmp_path, b
 
 DEADLY_READERS = """
 import sys
-if any("covary.apart" in word for word in sys.orig_argv):
+if any("covary.pipeline.reading_process" in word for word in sys.orig_argv):
     import ctypes, os, time
-    import covary.tables as tables
+    import covary.tables.read as tables
 
     read = tables.TEXT_READERS["csv"]
     deaths = {

@@ -12,12 +12,13 @@ from pyspark import cloudpickle
 from pyspark.sql import functions
 
 import covary
-from covary import pipeline, plans
 from covary.errors import CannotWrite
-from covary.hashing import SCHEMES
-from covary.shipping import Parcels, as_numbered_task, as_table_task
-from covary.sketches import SketchConfig
-from covary.sources import find_tables
+from covary.pipeline import plan as plans
+from covary.pipeline import run as pipeline
+from covary.pipeline.send_code import Parcels, as_numbered_task, as_table_task
+from covary.sketching.hashing import SCHEMES
+from covary.sketching.sketch_types import SketchConfig
+from covary.tables.discover import find_tables
 
 SIZE = 64
 ROOT = Path(covary.__file__).parents[1]
@@ -92,7 +93,7 @@ CONNECT = """
 import sys
 from pyspark.sql import SparkSession
 import covary
-from covary import plans
+from covary.pipeline import plan as plans
 plans.CHUNK_BYTES, plans.PARQUET_CHUNK_BYTES = 8 << 10, 4 << 10
 spark = SparkSession.builder.remote("local[2]").getOrCreate()
 covary.build_index(sys.argv[1:3], sys.argv[3], spark, size=64)

@@ -9,11 +9,11 @@ import pytest
 
 import covary
 from covary import spark as on_spark
-from covary.columnpairs import columns_of
-from covary.hits import Hit
-from covary.maintenance import remove_tables
-from covary.settings import Settings
-from covary.significance import benjamini_hochberg, benjamini_yekutieli
+from covary.build.upkeep import remove_tables
+from covary.query.all_pairs import columns_of
+from covary.query.hits import Hit
+from covary.query.options import Settings
+from covary.statistics.significance import benjamini_hochberg, benjamini_yekutieli
 
 COMPARED = [field.name for field in fields(Hit) if field.name not in {"explanation", "met"}]
 

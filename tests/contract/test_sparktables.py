@@ -9,8 +9,8 @@ import pytest
 
 import covary
 from covary.errors import UnreadableTable
-from covary.history import read_history
-from covary.sparksources import spark_rows, spark_tables
+from covary.index.history import read_history
+from covary.tables.spark_catalog import spark_rows, spark_tables
 
 
 @pytest.fixture
@@ -178,11 +178,11 @@ def test_a_name_is_only_ever_a_name(spark, catalog, tmp_path):
 STOPPED = """
 import sys
 from pathlib import Path
-from covary.pipeline import sketch_spark_tables
-from covary.plans import PARTS, PROGRESS, Settings
-from covary.sketches import SketchConfig
-from covary.sparksession import start_session
-from covary.sparksources import spark_tables
+from covary.pipeline.run import sketch_spark_tables
+from covary.pipeline.plan import PARTS, PROGRESS, Settings
+from covary.sketching.sketch_types import SketchConfig
+from covary.pipeline.session import start_session
+from covary.tables.spark_catalog import spark_tables
 
 for name in (PARTS, PROGRESS):
     Path(sys.argv[1], name).mkdir()

@@ -6,11 +6,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from covary.hashing import SCHEMES
-from covary.keyreading import key_reading
-from covary.keyrows import read_columns
-from covary.numbers import number_reading, read_numbers
-from covary.tallies import Tallies
+from covary.columns.key_reading import key_reading
+from covary.columns.numbers import number_reading, read_numbers
+from covary.columns.unused_cells import Tallies
+from covary.sketching.hashing import SCHEMES
+from covary.sketching.key_columns import read_columns
 
 PAGE = (Path(__file__).parents[2] / "docs" / "keys.md").read_text(encoding="utf-8")
 ROW = re.compile(r"^\| `(?P<written>[^`]+)` \| (?P<read>[^|]+?) \|[^|]*\| (?P<beside>[^|]+) \|$", re.M)

@@ -8,12 +8,12 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from experiments.messy import PAGE, evaluate
-from experiments.messy_domains import DOMAINS
-from experiments.messy_judging import EXPECTED, FALSE, FEWEST, MISTAKABLE, TRUE, judge
-from experiments.messy_report import parts_of
-from experiments.messy_tables import write_collection
-from experiments.messy_truth import means, meeting
+from experiments.messy.domains import DOMAINS
+from experiments.messy.judging import EXPECTED, FALSE, FEWEST, MISTAKABLE, TRUE, judge
+from experiments.messy.report import parts_of
+from experiments.messy.run import PAGE, evaluate
+from experiments.messy.tables import write_collection
+from experiments.messy.truth import means, meeting
 from experiments.writing import part_of
 
 Hit = namedtuple("Hit", "table key value sample_size exact correlation granularity", defaults=("",))

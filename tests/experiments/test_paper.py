@@ -11,14 +11,14 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from covary.frames import sketch
-from covary.ranking import RANKERS
-from experiments.folders import Columns, chosen_combinations
+from covary.sketching.sketch_table import sketch
+from covary.statistics.ranking import RANKERS
 from experiments.indexes import smaller
 from experiments.metrics import average_precision, gain, metrics_of
-from experiments.sbn import table_pair
-from experiments.table1 import PUBLISHED as RANKING_OF_THE_PAPER
-from experiments.workplace import SMOKE, Workplace
+from experiments.paper.folders import Columns, chosen_combinations
+from experiments.paper.sbn import table_pair
+from experiments.paper.table1 import PUBLISHED as RANKING_OF_THE_PAPER
+from experiments.paper.workplace import SMOKE, Workplace
 
 ROOT = Path(__file__).parents[2]
 SECTIONS = (

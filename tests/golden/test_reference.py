@@ -8,10 +8,10 @@ import polars as pl
 import pytest
 
 from covary import join, sketch
-from covary.correlation import pearson
-from covary.hashing import SCHEMES
-from covary.intervals import Sampled, fisher
-from covary.measures import MEASURES
+from covary.sketching.hashing import SCHEMES
+from covary.statistics.correlation import pearson
+from covary.statistics.intervals import Sampled, fisher
+from covary.statistics.measures import MEASURES
 
 HERE = Path(__file__).parent
 REFERENCE = json.loads((HERE / "reference.json").read_text(encoding="utf-8"))

@@ -11,19 +11,19 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from covary.commits import building, commit
+from covary.build.upkeep import compact_index
+from covary.cli.index_view import describe
 from covary.errors import CovaryError, DamagedIndex
-from covary.facts import describe
-from covary.integrity import check_index
-from covary.kernel import finish, sketch_rows
-from covary.keyrows import exact_key
-from covary.maintenance import compact_index
-from covary.query import open_index
-from covary.records import TableRecord
-from covary.segment import build_segment
-from covary.segmentfiles import Segment, write_segment
-from covary.sketches import SketchConfig
-from covary.store import Manifest
+from covary.index.check import check_index
+from covary.index.commit import building, commit
+from covary.index.manifest import Manifest
+from covary.index.segment_files import Segment, write_segment
+from covary.index.segment_layout import build_segment
+from covary.index.table_records import TableRecord
+from covary.query.ask import open_index
+from covary.sketching.kernel import finish, sketch_rows
+from covary.sketching.key_columns import exact_key
+from covary.sketching.sketch_types import SketchConfig
 
 CONFIG = SketchConfig(64)
 ROWS = pl.DataFrame({"k": [f"k{n}" for n in range(300)]})

@@ -7,18 +7,18 @@ import numpy as np
 import polars as pl
 import pytest
 
-from covary.commits import building, commit
 from covary.errors import CannotWrite, DamagedIndex, IndexBusy, NotAnIndex, UnsupportedFormat
-from covary.history import read_history
-from covary.integrity import check_index, require_sound
-from covary.kernel import finish, sketch_rows
-from covary.keyrows import exact_key
-from covary.query import open_index
-from covary.records import TableRecord
-from covary.segment import LONG_PIECE, build_segment, pieces, starts_of
-from covary.segmentfiles import FILES, write_segment
-from covary.sketches import SketchConfig
-from covary.store import Manifest, read_manifest
+from covary.index.check import check_index, require_sound
+from covary.index.commit import building, commit
+from covary.index.history import read_history
+from covary.index.manifest import Manifest, read_manifest
+from covary.index.segment_files import FILES, write_segment
+from covary.index.segment_layout import LONG_PIECE, build_segment, pieces, starts_of
+from covary.index.table_records import TableRecord
+from covary.query.ask import open_index
+from covary.sketching.kernel import finish, sketch_rows
+from covary.sketching.key_columns import exact_key
+from covary.sketching.sketch_types import SketchConfig
 
 CONFIG = SketchConfig(16)
 ENTRIES = ["covary-index", "history.jsonl", "lock", "manifest.json", "segments"]

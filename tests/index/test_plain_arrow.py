@@ -9,14 +9,13 @@ import pyarrow as pa
 import pyarrow.ipc
 import pytest
 
-from covary import plainarrow
-from covary.commits import building, commit
 from covary.errors import DamagedIndex, StoreError
-from covary.integrity import check_index
-from covary.ownfiles import NotPlain
-from covary.plainarrow import NotPlainArrow, pack_table, read_batch, unpack_table
-from covary.query import open_index
-from covary.segmentfiles import (
+from covary.index import plain_arrow as plainarrow
+from covary.index.check import check_index
+from covary.index.commit import building, commit
+from covary.index.manifest import Manifest
+from covary.index.plain_arrow import NotPlainArrow, pack_table, read_batch, unpack_table
+from covary.index.segment_files import (
     Segment,
     frame_schema,
     open_description,
@@ -24,8 +23,9 @@ from covary.segmentfiles import (
     stored_segment,
     write_segment,
 )
-from covary.store import Manifest
-from tests.unit import lying_index
+from covary.own_files import NotPlain
+from covary.query.ask import open_index
+from tests.index import lying_index
 
 NAMES = pa.table({"name": pa.array([f"column {n}" for n in range(5_000)], pa.large_string())})
 V4 = pa.ipc.IpcWriteOptions(metadata_version=pa.ipc.MetadataVersion.V4)

@@ -8,18 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from covary.checksums import PIECE_BYTES, checksums_of, in_memory
-from covary.commits import building, commit
 from covary.errors import DamagedIndex
-from covary.integrity import check_index
-from covary.query import open_index
-from covary.records import TableRecord
-from covary.segment import build_segment
-from covary.segmentfiles import ARRAYS, FILES, write_segment
-from covary.sketches import ColumnPair, Counts, Sketch, SketchConfig
-from covary.soundness import are_sound_bytes
-from covary.store import Manifest, read_manifest
-from tests.unit import lying_index
+from covary.index.check import check_index
+from covary.index.checksums import PIECE_BYTES, checksums_of, in_memory
+from covary.index.commit import building, commit
+from covary.index.manifest import Manifest, read_manifest
+from covary.index.segment_files import ARRAYS, FILES, write_segment
+from covary.index.segment_layout import build_segment
+from covary.index.soundness import are_sound_bytes
+from covary.index.table_records import TableRecord
+from covary.query.ask import open_index
+from covary.sketching.sketch_types import ColumnPair, Counts, Sketch, SketchConfig
+from tests.index import lying_index
 
 HERE = Path(__file__).parent
 

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import covary
-from covary.history import read_history
-from covary.maintenance import compact_index, remove_tables
+from covary.build.upkeep import compact_index, remove_tables
+from covary.index.history import read_history
 
 NAMES = ("a", "b", "c", "sub/d", "sub/e")
 SOURCES = (*(f"{name}.csv" for name in NAMES), "", "sub", "*.csv", "sub/e*")

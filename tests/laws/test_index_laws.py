@@ -4,21 +4,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from covary.commits import building, commit
-from covary.estimates import estimate
-from covary.hashing import SCHEMES
-from covary.joins import join
-from covary.kernel import finish, sketch_rows
-from covary.keyrows import exact_key
-from covary.merging import all_of, merged
-from covary.moments import moments_of
-from covary.opensegment import OpenSegment
-from covary.query import Index
-from covary.records import TableRecord
-from covary.segment import build_segment
-from covary.segmentfiles import write_segment
-from covary.sketches import SketchConfig
-from covary.store import Manifest
+from covary.index.commit import building, commit
+from covary.index.manifest import Manifest
+from covary.index.merge import all_of, merged
+from covary.index.segment_files import write_segment
+from covary.index.segment_layout import build_segment
+from covary.index.table_records import TableRecord
+from covary.query.ask import Index
+from covary.query.open_segment import OpenSegment
+from covary.sketching.hashing import SCHEMES
+from covary.sketching.kernel import finish, sketch_rows
+from covary.sketching.key_columns import exact_key
+from covary.sketching.sketch_types import SketchConfig
+from covary.statistics.estimate import estimate
+from covary.statistics.join import join
+from covary.statistics.moments import moments_of
 
 SIZE = 32
 TOLERANCE = {"pearson": 1e-9, "spearman": 1e-12, "rin": 1e-12}

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from covary.aggregate import AGGREGATES
-from covary.kernel import finish, merge, sketch_rows
-from covary.keyreading import YEAR, key_reading
-from covary.keyrows import Key, exact_key
-from covary.periods import period_text
-from covary.sketches import SketchConfig
+from covary.columns.key_reading import YEAR, key_reading
+from covary.columns.periods import period_text
+from covary.sketching.aggregate import AGGREGATES
+from covary.sketching.kernel import finish, merge, sketch_rows
+from covary.sketching.key_columns import Key, exact_key
+from covary.sketching.sketch_types import SketchConfig
 
 CONFIG = SketchConfig(64, tuple(AGGREGATES))
 START = datetime(2009, 12, 28)

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from covary.masking import Secrets, is_mistyped, lacks_values, shown_url, without_secrets
-from covary.tablesource import shown
+from covary.secrets import Secrets, is_mistyped, lacks_values, shown_url, without_secrets
+from covary.tables.source import shown
 
 # A secret begins and ends with what nothing else here holds, so that half a secret is seen too.
 BEGIN, END = "Zq8", "9Xj"

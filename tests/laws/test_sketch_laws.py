@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from covary.aggregate import AGGREGATES
-from covary.hashing import SCHEMES
-from covary.joins import join
-from covary.kernel import finish, merge, sketch_rows
-from covary.keyrows import exact_key
-from covary.sketches import SketchConfig
+from covary.sketching.aggregate import AGGREGATES
+from covary.sketching.hashing import SCHEMES
+from covary.sketching.kernel import finish, merge, sketch_rows
+from covary.sketching.key_columns import exact_key
+from covary.sketching.sketch_types import SketchConfig
+from covary.statistics.join import join
 
 SIZE = 8
-KERNEL = import_module("covary.kernel")
+KERNEL = import_module("covary.sketching.kernel")
 HASHES = sorted(SCHEMES)
 numbers = st.one_of(
     st.none(),

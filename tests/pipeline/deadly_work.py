@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from covary.scratch import MARK
+from covary.pipeline.scratch import MARK
 
 
 def tell(given, watch):

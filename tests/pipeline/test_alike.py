@@ -8,14 +8,14 @@ import polars as pl
 import pytest
 
 import covary
-from covary.columns import profile_columns
-from covary.frames import sketch_batches
-from covary.joins import sketch_both
-from covary.keychoice import keys_named
-from covary.numbers import PLAIN, number_reading, read_numbers
-from covary.sketches import SketchConfig
-from covary.tallies import Tallies, Tally
-from covary.times import time_reading
+from covary.columns.numbers import PLAIN, number_reading, read_numbers
+from covary.columns.profile import profile_columns
+from covary.columns.times import time_reading
+from covary.columns.unused_cells import Tallies, Tally
+from covary.sketching.key_choice import keys_named
+from covary.sketching.sketch_table import sketch_batches
+from covary.sketching.sketch_types import SketchConfig
+from covary.statistics.join import sketch_both
 
 RNG = np.random.default_rng(11)
 DAYS = [date(2001, 1, 1) + timedelta(days=37 * n) for n in range(200)]
@@ -158,7 +158,7 @@ def test_midnights_with_a_zone_are_the_days_of_that_place():
 
 
 def test_a_large_file_is_read_by_cells_from_all_over_it(tmp_path, monkeypatch):
-    monkeypatch.setattr("covary.opentable.SAMPLED_CHUNK_BYTES", 4_000)
+    monkeypatch.setattr("covary.sketching.open_table.SAMPLED_CHUNK_BYTES", 4_000)
     days = [date(2013, 1, 1) + timedelta(days=n // 40) for n in range(2400)]
     frame = pl.DataFrame({"d": [f"{day:%d/%m/%Y}" for day in days], "v": RNG.normal(size=2400)})
     frame.write_csv(tmp_path / "t.csv")

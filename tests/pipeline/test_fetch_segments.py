@@ -4,10 +4,10 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pytest
 
-from covary import delivery
-from covary.delivery import DONE, finish_task
-from covary.plans import PARTS, Settings
-from covary.sketches import SketchConfig
+from covary.pipeline import fetch_segments as delivery
+from covary.pipeline.fetch_segments import DONE, finish_task
+from covary.pipeline.plan import PARTS, Settings
+from covary.sketching.sketch_types import SketchConfig
 
 FILES = {"empty": b"", "small": b"abc", "even": b"0123456789", "long": bytes(range(256)) * 10}
 

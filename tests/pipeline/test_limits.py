@@ -2,10 +2,10 @@ from dataclasses import replace
 
 import pytest
 
-from covary.apart import DIED, TOO_LARGE, TOO_LONG, Ended
 from covary.errors import CovaryError
-from covary.limits import DEFAULT_LIMITS, Limits, bytes_of, is_of_the_table, limits_of, too_much
-from covary.tablesource import TableSource
+from covary.pipeline.limits import DEFAULT_LIMITS, Limits, bytes_of, is_of_the_table, limits_of, too_much
+from covary.pipeline.reading_process import DIED, TOO_LARGE, TOO_LONG, Ended
+from covary.tables.source import TableSource
 
 FILE = TableSource("t", "/data/t.csv", "csv", None, None, 1000, "1000 17")
 LONG, LARGE, KILLED, CRASHED = (

@@ -3,8 +3,8 @@ import time
 import pytest
 
 from covary.errors import CovaryError
-from covary.lostcluster import SECONDS_WITHOUT_PROGRESS, giving_up_on
-from covary.watching import Progress
+from covary.pipeline.lost_cluster import SECONDS_WITHOUT_PROGRESS, giving_up_on
+from covary.pipeline.progress_log import Progress
 
 NOBODY = "spark://127.0.0.1:1"
 

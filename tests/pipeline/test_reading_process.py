@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import covary
-from covary.apart import DIED, TOO_LARGE, TOO_LONG, UNWATCHED, Apart, Ended, EndedEarly
+from covary.pipeline.reading_process import DIED, TOO_LARGE, TOO_LONG, UNWATCHED, Apart, Ended, EndedEarly
 
 HERE = Path(__file__).parent
 ROOT = Path(covary.__file__).parents[1]
@@ -130,7 +130,7 @@ ASKS = """
 import pickle, sys
 sys.path.insert(0, sys.argv[1])
 import deadly_work
-from covary.apart import Apart
+from covary.pipeline.reading_process import Apart
 list(Apart().do(pickle.dumps((deadly_work.sleep_long, ())), sys.argv[2]))
 """
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import covary
-from covary.scratch import (
+from covary.pipeline.scratch import (
     MARK,
     MARKED,
     lasting_folder,
@@ -20,7 +20,7 @@ from covary.scratch import (
     scratch_name,
     sweep,
 )
-from covary.sparksettings import private_java
+from covary.pipeline.session_settings import private_java
 
 ROOT = Path(covary.__file__).parents[1]
 
@@ -168,7 +168,7 @@ def test_a_link_that_was_made_in_advance_is_not_followed(temporary):
 
 CHILD = """
 import os, signal, sys
-from covary.scratch import lasting_folder, scratch_folder
+from covary.pipeline.scratch import lasting_folder, scratch_folder
 folder = lasting_folder()
 assert folder == lasting_folder()
 if not os.fork():

@@ -2,7 +2,12 @@ import sys
 
 import pytest
 
-from covary.sparksettings import is_local_master, python_of_workers, session_settings, with_retries
+from covary.pipeline.session_settings import (
+    is_local_master,
+    python_of_workers,
+    session_settings,
+    with_retries,
+)
 
 
 @pytest.fixture(autouse=True)

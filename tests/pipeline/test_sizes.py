@@ -17,23 +17,26 @@ from deltalake import DeltaTable, write_deltalake
 from polars.testing import assert_frame_equal
 from pyiceberg.catalog.sql import SqlCatalog
 
-from covary import columnar, csvsplit, rowtext, textrows
-from covary.arrowsizes import unpacked_sizes
-from covary.columns import profile_columns
-from covary.csvfile import LINES
+from covary.columns.profile import profile_columns
 from covary.errors import UnreadableTable
-from covary.sources import find_tables
-from covary.tables import WHOLE, Chunk, layout_of, read_chunk
+from covary.tables.discover import find_tables
+from covary.tables.formats import columnar
+from covary.tables.formats import csv_records as csvsplit
+from covary.tables.formats import row_text as rowtext
+from covary.tables.formats import text as textrows
+from covary.tables.formats.arrow_sizes import unpacked_sizes
+from covary.tables.formats.csv_dialect import LINES
+from covary.tables.read import WHOLE, Chunk, layout_of, read_chunk
 
 SKETCHED_ALONE = """
 import resource, sys
 from pathlib import Path
-from covary.plans import PARTS, Settings, group_name
-from covary.records import records_of
-from covary.segmentfiles import open_segment
-from covary.sketches import SketchConfig
-from covary.sources import find_tables
-from covary.tasks import sketch_group
+from covary.pipeline.plan import PARTS, Settings, group_name
+from covary.index.table_records import records_of
+from covary.index.segment_files import open_segment
+from covary.sketching.sketch_types import SketchConfig
+from covary.tables.discover import find_tables
+from covary.pipeline.tasks import sketch_group
 
 source, scratch = sys.argv[1:]
 sketch_group(0, find_tables([source])[0], Settings(SketchConfig(), (), (), scratch))
@@ -255,7 +258,7 @@ def test_a_wide_table_is_profiled_as_its_columns_are_one_by_one(monkeypatch):
         {f"c{n}": [f"a{each}" if n % 3 else str(each) for each in rng.integers(0, 50, 40)] for n in range(30)}
     )
     together = profile_columns(rows)
-    monkeypatch.setattr("covary.columns.CELLS_AT_ONCE", 100)
+    monkeypatch.setattr("covary.columns.profile.CELLS_AT_ONCE", 100)
     apart = profile_columns(rows)
     assert [replace(profile, values=None) for profile in apart] == [
         replace(profile, values=None) for profile in together

@@ -2,9 +2,9 @@ import socket
 
 import pytest
 
-from covary.apart import DIED, Ended, EndedEarly
 from covary.errors import CovaryError
-from covary.sparkerrors import naming_spark
+from covary.pipeline.reading_process import DIED, Ended, EndedEarly
+from covary.pipeline.spark_errors import naming_spark
 
 TRACEBACK = (
     "An exception was thrown from the Python worker:\nTraceback (most recent call last):\n  File ...\n"
@@ -56,7 +56,11 @@ def test_a_python_that_workers_do_not_have_is_named():
 
 
 def test_processes_that_do_not_live_on_workers_are_told():
-    line = told(PythonException(f"{TRACEBACK}covary.apart.EndedEarly: {EndedEarly(Ended('', DIED, 9))}"))
+    line = told(
+        PythonException(
+            f"{TRACEBACK}covary.pipeline.reading_process.EndedEarly: {EndedEarly(Ended('', DIED, 9))}"
+        )
+    )
     assert line == (
         "on Spark's workers, the Python processes that read tables end early of signal 9, again and again; "
         "is there memory for them?"
@@ -74,7 +78,9 @@ def test_a_server_that_is_gone_is_told_by_its_reason():
     assert line == "Spark at spark://host:7077 failed: it does not answer any more (Connection refused (111))"
 
 
-@pytest.mark.parametrize("bug", ["KeyError: 'x'", "ModuleNotFoundError: No module named 'covary.tasks'"])
+@pytest.mark.parametrize(
+    "bug", ["KeyError: 'x'", "ModuleNotFoundError: No module named 'covary.pipeline.tasks'"]
+)
 def test_a_bug_of_ours_on_a_worker_stays_one(bug):
     with pytest.raises(PythonException), naming_spark("local[*]"):
         raise PythonException(TRACEBACK + bug)

@@ -8,16 +8,16 @@ import pyarrow as pa
 import pytest
 from rich.console import Console
 
-from covary import plans
-from covary.apart import DIED, TOO_LARGE, TOO_LONG, Ended, Watch
-from covary.facts import columns_view
-from covary.keys import NORMALISERS
-from covary.opensegment import OpenSegment
-from covary.plans import PARTS, PROGRESS, Settings, group_name, plan, table_name
-from covary.segmentfiles import open_segment
-from covary.sketches import SketchConfig
-from covary.sources import find_tables
-from covary.tasks import WRITING, merge_chunks, sketch_chunk, sketch_group
+from covary.cli.index_view import columns_view
+from covary.columns.key_text import NORMALISERS
+from covary.index.segment_files import open_segment
+from covary.pipeline import plan as plans
+from covary.pipeline.plan import PARTS, PROGRESS, Settings, group_name, plan, table_name
+from covary.pipeline.reading_process import DIED, TOO_LARGE, TOO_LONG, Ended, Watch
+from covary.pipeline.tasks import WRITING, merge_chunks, sketch_chunk, sketch_group
+from covary.query.open_segment import OpenSegment
+from covary.sketching.sketch_types import SketchConfig
+from covary.tables.discover import find_tables
 
 
 def test_a_key_of_numbers_keeps_the_text_it_was_written_in(tmp_path):

@@ -7,12 +7,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from covary.errors import CovaryError, NoSuchColumn, TableError, UnusableColumn
-from covary.estimates import estimate
-from covary.frames import sketch
-from covary.measures import MEASURES
-from covary.ranking import OF_PEARSON, RANKERS
-from covary.significance import benjamini_hochberg, benjamini_yekutieli
-from covary.sketches import SketchConfig
+from covary.sketching.sketch_table import sketch
+from covary.sketching.sketch_types import SketchConfig
+from covary.statistics.estimate import estimate
+from covary.statistics.measures import MEASURES
+from covary.statistics.ranking import OF_PEARSON, RANKERS
+from covary.statistics.significance import benjamini_hochberg, benjamini_yekutieli
 
 CONFIG = SketchConfig(256)
 RNG = np.random.default_rng(17)

@@ -2,17 +2,17 @@ import numpy as np
 import polars as pl
 import pytest
 
-from covary.bootstrap import pm1, pm1_ends
-from covary.estimates import estimate
-from covary.frames import sketch
-from covary.hoeffding import small_sample_ends
-from covary.joins import join
-from covary.listing import best_first, candidate_list
-from covary.moments import moments_of
-from covary.opensegment import Candidates
-from covary.ranking import RANKERS
-from covary.significance import benjamini_hochberg, benjamini_yekutieli, p_values, quick_p_values
-from covary.sketches import SketchConfig
+from covary.query.candidates import best_first, candidate_list
+from covary.query.open_segment import Candidates
+from covary.sketching.sketch_table import sketch
+from covary.sketching.sketch_types import SketchConfig
+from covary.statistics.bootstrap import pm1, pm1_ends
+from covary.statistics.estimate import estimate
+from covary.statistics.hoeffding import small_sample_ends
+from covary.statistics.join import join
+from covary.statistics.moments import moments_of
+from covary.statistics.ranking import RANKERS
+from covary.statistics.significance import benjamini_hochberg, benjamini_yekutieli, p_values, quick_p_values
 
 CONFIG = SketchConfig(64)
 RNG = np.random.default_rng(23)

@@ -9,8 +9,8 @@ import pytest
 from rich.console import Console
 
 import covary
+from covary.cli.join_words import explanations_view, how_it_joins
 from covary.errors import UnusableColumn
-from covary.joinwords import explanations_view, how_it_joins
 
 RNG = np.random.default_rng(7)
 HOURS = [datetime(2013, 1, 1) + timedelta(hours=hour) for hour in range(24 * 120)]
@@ -193,8 +193,8 @@ def test_murmur3_takes_raw_text_unless_told_otherwise():
 
 
 def test_an_estimate_of_two_tables_finds_the_order_of_columns_and_the_granularity(by_hour, tmp_path):
-    from covary.joins import sketch_both  # noqa: PLC0415
-    from covary.sketches import SketchConfig  # noqa: PLC0415
+    from covary.sketching.sketch_types import SketchConfig  # noqa: PLC0415
+    from covary.statistics.join import sketch_both  # noqa: PLC0415
 
     daily = pl.DataFrame({"day": DAYS, "y": [RAIN[day] for day in DAYS]})
     left, right = sketch_both((by_hour, "when", "x"), (daily, "day", "y"), SketchConfig())
@@ -206,8 +206,8 @@ def test_an_estimate_of_two_tables_finds_the_order_of_columns_and_the_granularit
 
 
 def test_a_build_reports_ambiguous_dates_and_what_was_not_understood(tmp_path, without_spark):
-    from covary.facts import build_view, columns_view, describe, table_named  # noqa: PLC0415
-    from covary.history import read_history  # noqa: PLC0415
+    from covary.cli.index_view import build_view, columns_view, describe, table_named  # noqa: PLC0415
+    from covary.index.history import read_history  # noqa: PLC0415
 
     tables = tmp_path / "tables"
     tables.mkdir()

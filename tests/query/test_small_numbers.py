@@ -3,7 +3,7 @@ import polars as pl
 import pytest
 
 import covary
-from covary.namesakes import names_agree
+from covary.query.small_numbers import names_agree
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from covary.aggregate import AGGREGATES, Grouped, concatenate, fold_rows, merge_states
+from covary.sketching.aggregate import AGGREGATES, Grouped, concatenate, fold_rows, merge_states
 
 ALL_STATES = frozenset().union(*(aggregate.states for aggregate in AGGREGATES.values()))
 

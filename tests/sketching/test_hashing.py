@@ -3,7 +3,7 @@ import polars as pl
 import pytest
 import xxhash
 
-from covary.hashing import SCHEMES, smallest_first
+from covary.sketching.hashing import SCHEMES, smallest_first
 
 TEXTS = ["a", "2021-01", "Curaçao", "🙂", "x" * 100]
 

@@ -1,17 +1,17 @@
 import numpy as np
 import polars as pl
 
-from covary.columns import choose, profile_columns
-from covary.keybudget import Budget
-from covary.keychoice import keys_named
-from covary.keys import NORMALISERS
-from covary.plans import PARTS, Settings, group_name
-from covary.records import records_of
-from covary.roles import roles_of
-from covary.segmentfiles import open_segment
-from covary.sketches import SketchConfig
-from covary.sources import find_tables
-from covary.tasks import sketch_group
+from covary.columns.key_text import NORMALISERS
+from covary.columns.profile import choose, profile_columns
+from covary.index.segment_files import open_segment
+from covary.index.table_records import records_of
+from covary.pipeline.plan import PARTS, Settings, group_name
+from covary.pipeline.tasks import sketch_group
+from covary.sketching.key_budget import Budget
+from covary.sketching.key_choice import keys_named
+from covary.sketching.roles import roles_of
+from covary.sketching.sketch_types import SketchConfig
+from covary.tables.discover import find_tables
 
 CONFIG = SketchConfig()
 
@@ -112,7 +112,7 @@ def test_numbers_are_left_out_where_one_key_is_too_much_those_with_gaps_first():
 
 
 def test_of_named_keys_there_are_as_many_as_memory_has_room_for_in_their_order(monkeypatch):
-    monkeypatch.setattr("covary.roles.MOST_BYTES", 1 << 20)
+    monkeypatch.setattr("covary.sketching.roles.MOST_BYTES", 1 << 20)
     named = [f"c{number}" for number in range(950, -1, -50)]
     roles, _ = roles_of(wide(1000), "t", CONFIG, wanted_keys=named)
     kept = [key.name for key in roles.keys]

@@ -2,12 +2,12 @@ import numpy as np
 import polars as pl
 import pytest
 
-from covary.columns import profile_columns
-from covary.hashing import SCHEMES
-from covary.keychoice import MOST_PAIRS, keys_named, pairs_found, split_key
-from covary.keyrows import read_columns, readings_of
-from covary.keys import NORMALISERS
-from covary.tallies import Tallies
+from covary.columns.key_text import NORMALISERS
+from covary.columns.profile import profile_columns
+from covary.columns.unused_cells import Tallies
+from covary.sketching.hashing import SCHEMES
+from covary.sketching.key_choice import MOST_PAIRS, keys_named, pairs_found, split_key
+from covary.sketching.key_columns import read_columns, readings_of
 
 SCHEME = SCHEMES["xxhash64"]
 

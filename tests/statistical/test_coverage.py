@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from covary.influence import influence_ends
-from covary.intervals import Sampled, influence
-from covary.measures import MEASURES
-from covary.moments import Moments, moments_of
+from covary.statistics.influence import influence_ends
+from covary.statistics.intervals import Sampled, influence
+from covary.statistics.measures import MEASURES
+from covary.statistics.moments import Moments, moments_of
 
 pytestmark = pytest.mark.statistical
 SHAPES = {

@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from covary.hashing import SCHEMES, smallest_first
-from covary.keysets import KeySets, compare_key_sets, distinct_keys
-from covary.sketches import ColumnPair, Counts, Sketch, SketchConfig
+from covary.sketching.hashing import SCHEMES, smallest_first
+from covary.sketching.sketch_types import ColumnPair, Counts, Sketch, SketchConfig
+from covary.statistics.key_sets import KeySets, compare_key_sets, distinct_keys
 
 pytestmark = pytest.mark.statistical
 TRIALS = 500

@@ -5,11 +5,11 @@ import polars as pl
 import pytest
 from scipy.stats import chi2
 
-from covary.hashing import SCHEMES
-from covary.joins import join
-from covary.kernel import finish, sketch_rows
-from covary.keyrows import exact_key
-from covary.sketches import SketchConfig
+from covary.sketching.hashing import SCHEMES
+from covary.sketching.kernel import finish, sketch_rows
+from covary.sketching.key_columns import exact_key
+from covary.sketching.sketch_types import SketchConfig
+from covary.statistics.join import join
 
 pytestmark = pytest.mark.statistical
 SALTS = 300

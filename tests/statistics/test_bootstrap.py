@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from covary.bootstrap import PM1_DRAWS, _places, pm1, pm1_ends, resampled
-from covary.correlation import pearson
+from covary.statistics.bootstrap import PM1_DRAWS, _places, pm1, pm1_ends, resampled
+from covary.statistics.correlation import pearson
 
 RNG = np.random.default_rng(3)
 X = RNG.normal(size=81)

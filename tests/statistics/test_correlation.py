@@ -5,9 +5,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import special, stats
 
-from covary.correlation import pearson, rin, spearman
 from covary.errors import CovaryError
-from covary.measures import MEASURES, measure_named, why_undefined
+from covary.statistics.correlation import pearson, rin, spearman
+from covary.statistics.measures import MEASURES, measure_named, why_undefined
 
 RNG = np.random.default_rng(3)
 X = RNG.normal(size=80)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from covary.dependence import chatterjee, distance, kendall, qn
+from covary.statistics.dependence import chatterjee, distance, kendall, qn
 
 RNG = np.random.default_rng(3)
 X = RNG.normal(size=80)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from covary import sketch
-from covary.correlation import pearson
-from covary.hoeffding import deviation, hoeffding_ends, small_sample_ends, small_sample_lengths
+from covary.statistics.correlation import pearson
+from covary.statistics.hoeffding import deviation, hoeffding_ends, small_sample_ends, small_sample_lengths
 
 RNG = np.random.default_rng(5)
 X = RNG.uniform(2, 6, 70_000)

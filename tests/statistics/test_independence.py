@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from covary.independence import chatterjee_p_value, distance_p_value
+from covary.statistics.independence import chatterjee_p_value, distance_p_value
 
 RNG = np.random.default_rng(14)
 X = RNG.normal(size=80)

@@ -2,12 +2,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from covary.correlation import pearson
 from covary.errors import CovaryError
-from covary.influence import influence_ends, t_quantile, unseen_share
-from covary.intervals import INTERVALS, Interval, Sampled, fisher, interval_named
-from covary.measures import MEASURES
-from covary.moments import moments_of
+from covary.statistics.correlation import pearson
+from covary.statistics.influence import influence_ends, t_quantile, unseen_share
+from covary.statistics.intervals import INTERVALS, Interval, Sampled, fisher, interval_named
+from covary.statistics.measures import MEASURES
+from covary.statistics.moments import moments_of
 
 RNG = np.random.default_rng(3)
 X = RNG.normal(size=103)

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from covary.errors import CovaryError, IncompatibleSketches, SketchError
-from covary.hashing import SCHEMES, smallest_first
-from covary.joins import join
-from covary.keysets import KeySets, SetEstimate, compare_key_sets, distinct_keys
-from covary.sketches import ColumnPair, Counts, Sketch, SketchConfig
+from covary.sketching.hashing import SCHEMES, smallest_first
+from covary.sketching.sketch_types import ColumnPair, Counts, Sketch, SketchConfig
+from covary.statistics.join import join
+from covary.statistics.key_sets import KeySets, SetEstimate, compare_key_sets, distinct_keys
 
 HASHES = sorted(SCHEMES)
 STATISTICS = [field.name for field in fields(KeySets)]

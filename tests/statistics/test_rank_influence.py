@@ -5,8 +5,8 @@ import pytest
 from scipy import stats
 from scipy.special import ndtri
 
-from covary.intervals import Sampled, influence
-from covary.measures import MEASURES
+from covary.statistics.intervals import Sampled, influence
+from covary.statistics.measures import MEASURES
 
 RNG = np.random.default_rng(8)
 SMOOTH = RNG.normal(size=(2, 60)) + RNG.normal(size=60)

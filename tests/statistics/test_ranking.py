@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from covary.errors import CovaryError
-from covary.ranking import RANKERS, CandidateList, ranker_named
+from covary.statistics.ranking import RANKERS, CandidateList, ranker_named
 
 
 def candidates(*rows, containments=None, bootstrap=None, lengths=None, seed=0):

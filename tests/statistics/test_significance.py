@@ -3,8 +3,8 @@ import pytest
 from scipy import stats
 
 from covary.errors import CovaryError
-from covary.moments import Moments, moments_of
-from covary.significance import (
+from covary.statistics.moments import Moments, moments_of
+from covary.statistics.significance import (
     benjamini_hochberg,
     benjamini_yekutieli,
     correction_named,

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from covary.csvfile import sniff
+from covary.tables.formats.csv_dialect import sniff
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from covary import csvsplit
-from covary.csvfile import Dialect
-from covary.csvsplit import blocks, count_cells, count_to_boundary, record_boundary
-from covary.faults import Faults
+from covary.tables.faults import Faults
+from covary.tables.formats import csv_records as csvsplit
+from covary.tables.formats.csv_dialect import Dialect
+from covary.tables.formats.csv_records import blocks, count_cells, count_to_boundary, record_boundary
 
 cells = st.text(alphabet='ab1,"\n\r;', max_size=6)
 

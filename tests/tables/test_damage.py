@@ -11,17 +11,19 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from covary import cli, open_index, plans, sketch
-from covary.answers import hits_view
+from covary import open_index, sketch
+from covary.cli import app as cli
+from covary.cli.answer_view import hits_view
+from covary.cli.index_view import describe
 from covary.errors import DamagedTable, UnreadableTable
-from covary.facts import describe
-from covary.faults import Faults
-from covary.plans import PARTS, Settings, group_name, plan, table_name
-from covary.segmentfiles import open_segment
-from covary.sketches import SketchConfig
-from covary.sources import find_tables, table_at
-from covary.tables import WHOLE, Chunk, layout_of, plan_chunks, read_chunk
-from covary.tasks import merge_chunks, sketch_chunk, sketch_group
+from covary.index.segment_files import open_segment
+from covary.pipeline import plan as plans
+from covary.pipeline.plan import PARTS, Settings, group_name, plan, table_name
+from covary.pipeline.tasks import merge_chunks, sketch_chunk, sketch_group
+from covary.sketching.sketch_types import SketchConfig
+from covary.tables.discover import find_tables, table_at
+from covary.tables.faults import Faults
+from covary.tables.read import WHOLE, Chunk, layout_of, plan_chunks, read_chunk
 
 HEADER = "day,x,n,town\n"
 ROWS = [f"2013-{1 + i // 28:02}-{1 + i % 28:02},{i % 17}.{i % 7},{i % 90},town{i % 7}" for i in range(300)]

@@ -13,12 +13,12 @@ import polars as pl
 import pytest
 from adbc_driver_postgresql import dbapi
 
-from covary.databases import is_database
 from covary.errors import MissingPart, UnreadableTable
-from covary.frames import sketch
-from covary.postgresql import one_state
-from covary.sources import find_tables, table_at
-from covary.tables import WHOLE, Chunk, layout_of, plan_chunks, read_chunk
+from covary.sketching.sketch_table import sketch
+from covary.tables.databases import is_database
+from covary.tables.discover import find_tables, table_at
+from covary.tables.formats.postgresql import one_state
+from covary.tables.read import WHOLE, Chunk, layout_of, plan_chunks, read_chunk
 
 DAYS = [datetime.date(2013, 1, 1) + datetime.timedelta(days=n % 365) for n in range(2000)]
 FRAME = pl.DataFrame(
@@ -193,7 +193,7 @@ def test_a_table_that_loses_a_column_or_goes_away_fails(sold):
 
 def test_a_server_that_does_not_come_to_list_its_tables_is_told(database, monkeypatch):
     database.run("CREATE TABLE orders (k text, x int)")
-    monkeypatch.setattr("covary.postgresql.SECONDS_TO_LIST", 1)
+    monkeypatch.setattr("covary.tables.formats.postgresql.SECONDS_TO_LIST", 1)
     with dbapi.connect(database.url) as busy, busy.cursor() as cursor:
         cursor.execute("LOCK TABLE orders")
         with pytest.raises(UnreadableTable, match="canceling statement due to statement timeout"):
@@ -202,9 +202,9 @@ def test_a_server_that_does_not_come_to_list_its_tables_is_told(database, monkey
 
 READS_FOR_EVER = """
 import sys
-from covary import postgresql
-from covary.sources import find_tables
-from covary.tables import WHOLE, Chunk, layout_of, read_chunk
+from covary.tables.formats import postgresql
+from covary.tables.discover import find_tables
+from covary.tables.read import WHOLE, Chunk, layout_of, read_chunk
 
 postgresql.LOOK_FOR_US = postgresql.LOOK_FOR_US.replace("10s", "100ms")
 [table] = find_tables([sys.argv[1]]).tables
@@ -603,8 +603,8 @@ def test_a_pipe_beside_a_database_is_refused_by_name(shop, ducks, name, suffix):
 
 COMPUTES_FOR_EVER = """
 import sys
-from covary.sources import table_at
-from covary.tables import WHOLE, Chunk, Layout, read_chunk
+from covary.tables.discover import table_at
+from covary.tables.read import WHOLE, Chunk, Layout, read_chunk
 
 rows = read_chunk(Chunk(table_at(sys.argv[1]), 0, *WHOLE), Layout(("k", "x")))
 print("reading", flush=True)
@@ -692,7 +692,7 @@ def test_urls_of_databases_are_known(url):
 
 def test_nothing_of_a_database_is_loaded_to_read_files():
     code = (
-        "import sys; from covary.databases import is_database; assert not is_database('s3://b/k');"
+        "import sys; from covary.tables.databases import is_database; assert not is_database('s3://b/k');"
         "print([each for each in ('sqlalchemy', 'duckdb', 'adbc_driver_postgresql') if each in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

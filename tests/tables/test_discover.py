@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from covary.errors import UnreadableTable
-from covary.sketches import SketchConfig
-from covary.sources import find_tables, table_at
-from covary.tables import layout_of
+from covary.sketching.sketch_types import SketchConfig
+from covary.tables.discover import find_tables, table_at
+from covary.tables.read import layout_of
 
 CSV = b"day,x\n1,2\n3,4\n"
 

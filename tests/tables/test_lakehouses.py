@@ -25,10 +25,10 @@ from pyiceberg.types import DoubleType, LongType
 from pyiceberg.utils.config import Config
 
 import covary
-from covary.deltatables import delta_frames
 from covary.errors import MissingPart, UnreadableTable
-from covary.sources import find_tables, source_name, table_at
-from covary.tables import layout_of, plan_chunks, read_chunk
+from covary.tables.discover import find_tables, source_name, table_at
+from covary.tables.formats.delta import delta_frames
+from covary.tables.read import layout_of, plan_chunks, read_chunk
 
 ROWS = pa.table(
     {
@@ -328,7 +328,7 @@ def test_a_deletion_vector_goes_on_from_batch_to_batch(tmp_path):
 
 def test_a_deletion_vector_of_an_unknown_file_is_refused(tmp_path, monkeypatch):
     path = delta_by_hand(tmp_path / "t", [field("x", "integer")], [(ROWS, {}, [5])], ["deletionVectors"])
-    monkeypatch.setattr("covary.deltatables._uri", lambda table, path: path)
+    monkeypatch.setattr("covary.tables.formats.delta._uri", lambda table, path: path)
     with pytest.raises(UnreadableTable, match="its deletion vectors: they belong to files"):
         rows_of(path)
 
@@ -524,7 +524,7 @@ def test_a_delta_log_that_is_huge_as_a_whole_is_refused_but_for_what_a_checkpoin
     path = delta(tmp_path / "t")
     for _ in range(4):
         write_deltalake(path, ROWS, mode="append")
-    monkeypatch.setattr("covary.deltalog.LARGEST_LOG", 5000)
+    monkeypatch.setattr("covary.tables.formats.delta_log.LARGEST_LOG", 5000)
     with pytest.raises(UnreadableTable, match="_delta_log, since its last checkpoint, is larger than"):
         table_at(path)
     DeltaTable(path).create_checkpoint()
@@ -536,7 +536,7 @@ def test_a_delta_log_that_is_huge_as_a_whole_is_refused_but_for_what_a_checkpoin
 def test_a_checkpoint_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
     path = delta(tmp_path / "t")
     DeltaTable(path).create_checkpoint()
-    monkeypatch.setattr("covary.deltalog.LARGEST_CHECKPOINT", 1000)
+    monkeypatch.setattr("covary.tables.formats.delta_log.LARGEST_CHECKPOINT", 1000)
     with pytest.raises(UnreadableTable, match=rf"_delta_log/{0:020}\.checkpoint\.parquet is larger than"):
         table_at(path)
 
@@ -668,7 +668,7 @@ def test_a_feature_that_can_not_be_honoured_is_named(tmp_path, feature, named):
 
 
 def test_a_feature_that_delta_rs_knows_and_covary_does_not_is_named(tmp_path, monkeypatch):
-    monkeypatch.setattr("covary.deltatables.READER_FEATURES", set())
+    monkeypatch.setattr("covary.tables.formats.delta.READER_FEATURES", set())
     path = delta_by_hand(tmp_path / "t", [field("x", "integer")], [(ROWS, {}, None)], ["deletionVectors"])
     with pytest.raises(UnreadableTable, match="a feature of Delta Lake that covary can't read: deletionV"):
         table_at(path)

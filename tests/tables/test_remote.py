@@ -16,9 +16,9 @@ from fsspec.implementations.http import ex as LINKS  # noqa: N812  (as fsspec lo
 
 from covary import build_index
 from covary.errors import MissingPart, UnreadableTable
-from covary.filesystems import NO_ANSWER, _with_short_tags, facts_of, file_system, words_of
-from covary.sources import find_tables, table_at
-from covary.tables import layout_of, plan_chunks, read_chunk
+from covary.tables.discover import find_tables, table_at
+from covary.tables.files import NO_ANSWER, _with_short_tags, facts_of, file_system, words_of
+from covary.tables.read import layout_of, plan_chunks, read_chunk
 
 FRAME = pl.DataFrame({"key": [f"k{n}" for n in range(200)], "x": range(200)})
 
@@ -170,7 +170,7 @@ def serve_badly(listening, manner):
 @pytest.fixture
 def bad_web(monkeypatch):
     """Start servers that answer badly; none is waited for for long."""
-    monkeypatch.setattr("covary.filesystems.SECONDS_WITHOUT_A_BYTE", 0.3)
+    monkeypatch.setattr("covary.tables.files.SECONDS_WITHOUT_A_BYTE", 0.3)
     with ExitStack() as at_end:
 
         def start(manner):
@@ -241,8 +241,8 @@ def talk_without_end(talk, piece, pause):
 
 @pytest.mark.parametrize(("piece", "pause"), [(b'<a href="x.csv">x</a>\n' * 3000, 0), (b" ", 0.02)])
 def test_a_page_without_end_is_given_up(monkeypatch, piece, pause):
-    monkeypatch.setattr("covary.filesystems.SECONDS_FOR_A_PAGE", 1.0)
-    monkeypatch.setattr("covary.filesystems.LARGEST_PAGE", 1 << 20)
+    monkeypatch.setattr("covary.tables.files.SECONDS_FOR_A_PAGE", 1.0)
+    monkeypatch.setattr("covary.tables.files.LARGEST_PAGE", 1 << 20)
     started = time.monotonic()
     with socket.create_server(("127.0.0.1", 0)) as listening:
         Thread(target=page_without_end, args=(listening, piece, pause), daemon=True).start()
@@ -277,7 +277,7 @@ class Endless(SimpleHTTPRequestHandler):
 
 
 def test_pages_that_lead_to_pages_for_ever_are_given_up(monkeypatch):
-    monkeypatch.setattr("covary.remotefiles.MOST_PAGES", 30)
+    monkeypatch.setattr("covary.tables.remote.MOST_PAGES", 30)
     with ThreadingHTTPServer(("127.0.0.1", 0), Endless) as server:
         Thread(target=server.serve_forever, daemon=True).start()
         with pytest.raises(UnreadableTable, match="more pages than can be looked through"):
@@ -301,7 +301,7 @@ class HalfBroken(Endless):
 
 
 def test_a_page_below_that_does_not_answer_is_not_passed_by_in_silence(monkeypatch):
-    monkeypatch.setattr("covary.filesystems.SECONDS_WITHOUT_A_BYTE", 0.3)
+    monkeypatch.setattr("covary.tables.files.SECONDS_WITHOUT_A_BYTE", 0.3)
     with ThreadingHTTPServer(("127.0.0.1", 0), HalfBroken) as server:
         Thread(target=server.serve_forever, daemon=True).start()
         with pytest.raises(UnreadableTable, match="did not answer in time"):

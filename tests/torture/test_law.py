@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from covary.sketches import SketchConfig
-from covary.store import read_manifest
+from covary.index.manifest import read_manifest
+from covary.sketching.sketch_types import SketchConfig
 from torture import altered, law
 from torture.law import ended, leaked, same_answers, snapshot, touched, unnamed
 from torture.running import Desk, Ran, processes_of

@@ -1,30 +1,30 @@
 """Rows of Parquet and Arrow files, with the types that they declare."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from itertools import chain
 from typing import Any
 
 import polars as pl
 import pyarrow as pa
 import pyarrow.ipc
 
-from covary.arrowsizes import unpacked_sizes
-from covary.csvfile import Dialect
-from covary.filesystems import is_url, open_bytes, require_files
-from covary.tablesource import TableSource
+from covary.tables.arrow_frames import (
+    BATCH_ROWS,
+    CELLS_AT_ONCE,
+    from_arrow,
+    gathered,
+    grouped,
+    is_text,
+    plain_names,
+)
+from covary.tables.files import is_url, open_bytes, require_files
+from covary.tables.formats.arrow_sizes import unpacked_sizes
+from covary.tables.formats.csv_dialect import Dialect
+from covary.tables.source import TableSource
 
-BATCH_ROWS = 1 << 20
-CELLS_AT_ONCE = 1 << 23  # of a batch: a column packed to nothing takes as much, once unpacked, as any other
 TEXT_ROWS = 1 << 15  # at once of text that is stored cell by cell: a few rows may weigh more than all others
 PACKED = 8  # bytes a cell: with fewer, text is stored once and pointed to
 LARGEST_BATCH = 768 << 20  # bytes of an Arrow file's record batch, which can only be read at once
-TEXT_TYPES = pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view
-PLAIN_TYPES = (
-    *TEXT_TYPES, pa.types.is_boolean,
-    pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal128,
-    pa.types.is_date, pa.types.is_timestamp, pa.types.is_time,
-)  # fmt: skip
 
 
 def parquet_layout(source: TableSource) -> tuple[tuple[str, ...], Dialect | None]:
@@ -68,11 +68,6 @@ def parquet_batches(
 
 def _texts_of(schema: pa.Schema) -> set[str]:
     return {field.name for field in schema if is_text(field.type)}
-
-
-def is_text(dtype: pa.DataType) -> bool:
-    """Whether a column holds text."""
-    return any(is_kind(dtype) for is_kind in TEXT_TYPES)
 
 
 @contextmanager
@@ -176,70 +171,3 @@ def _arrow_reader(source: TableSource, columns: Sequence[str] | None = None) -> 
             file.seek(0)
         with opener(file, options=options) as reader:
             yield reader
-
-
-def from_arrow(batch: pa.RecordBatch, columns: list[str]) -> pl.DataFrame:
-    """Take a batch as a frame of some of its columns."""
-    batch.validate(full=True)  # a damaged file would make the process crash later, not fail
-    by_key = [name for name in columns if pa.types.is_dictionary(batch.schema.field(name).type)]
-    if not by_key:
-        frame = pl.from_arrow(batch)
-        assert isinstance(frame, pl.DataFrame)
-        return frame[columns]  # not select, which would read a name like ^x$ as a pattern
-    return pl.DataFrame([_series(name, batch.column(name)) for name in columns])
-
-
-def _series(name: str, cells: pa.Array) -> pl.Series:
-    """Take a column as it is; equal cells of a dictionary share their text in memory."""
-    if not pa.types.is_dictionary(cells.type):
-        return pl.Series(name, cells)
-    indices = pl.Series(cells.indices)
-    return pl.Series(name, cells.dictionary).gather(indices)
-
-
-def gathered(frames: Iterable[pl.DataFrame], size: int) -> Iterator[pl.DataFrame]:
-    """Small frames put together until they weigh `size`, and large ones cut; equal texts count each."""
-    waiting: list[pl.DataFrame] = []
-    weight = height = 0.0
-    for frame in chain.from_iterable(_cut(frame, size) for frame in frames):
-        waiting.append(frame)
-        weight += frame.estimated_size()
-        height += frame.height
-        if weight >= size or height * frame.width >= CELLS_AT_ONCE:
-            yield pl.concat(waiting)
-            waiting, weight, height = [], 0.0, 0.0
-    if waiting:
-        yield pl.concat(waiting)
-
-
-def _cut(frame: pl.DataFrame, size: int) -> Iterable[pl.DataFrame]:
-    weight = frame.estimated_size()
-    if weight < 2 * size:
-        return (frame,)
-    return frame.iter_slices(max(1, int(frame.height * size / weight)))
-
-
-def plain_names(schema: pa.Schema) -> tuple[str, ...]:
-    """The columns that can be a key or a number: not lists, bytes, intervals; each with a name of its own."""
-    return tuple(
-        f.name
-        for f in schema
-        if f.name and _is_plain(f.type) and len(schema.get_all_field_indices(f.name)) == 1
-    )
-
-
-def _is_plain(dtype: pa.DataType) -> bool:
-    if pa.types.is_dictionary(dtype):
-        return _is_plain(dtype.value_type)
-    return any(is_kind(dtype) for is_kind in PLAIN_TYPES)
-
-
-def grouped(sizes: Sequence[int], chunk_bytes: int) -> list[tuple[int, int]]:
-    """Neighbouring parts put together until they weigh `chunk_bytes`."""
-    ranges, start, weight = [], 0, 0
-    for number, size in enumerate(sizes, start=1):
-        weight += size
-        if weight >= chunk_bytes or number == len(sizes):
-            ranges.append((start, number))
-            start, weight = number, 0
-    return ranges

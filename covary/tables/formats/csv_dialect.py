@@ -11,9 +11,9 @@ from typing import Final, Literal
 
 import numpy as np
 
-from covary import csvscan
-from covary.csvheader import Record, find_header
-from covary.encodings import encoding_of, is_ascii, is_recoded, utf16_byte_order
+from covary.tables.formats import csv_scan as csvscan
+from covary.tables.formats.csv_header import Record, find_header
+from covary.tables.formats.encodings import encoding_of, is_ascii, is_recoded, utf16_byte_order
 
 SAMPLE_BYTES = 64 << 10
 SNIFFED_RECORDS = 30

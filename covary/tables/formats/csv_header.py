@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from covary.numberforms import LONGEST_CELL
+from covary.columns.number_forms import LONGEST_CELL
 
 HEADER_EVIDENCE = 10
 

@@ -8,11 +8,11 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from covary import csvscan
-from covary.csvfile import Dialect
-from covary.faults import LONE, LONG, OVERLONG, SHORT, STRAY, UNCLOSED, Faults
+from covary.tables.arrow_frames import BLOCK_BYTES
+from covary.tables.faults import LONE, LONG, OVERLONG, SHORT, STRAY, UNCLOSED, Faults
+from covary.tables.formats import csv_scan as csvscan
+from covary.tables.formats.csv_dialect import Dialect
 
-BLOCK_BYTES = 16 << 20
 WINDOW_BYTES = 256 << 10
 NEAR_BYTES = 8 << 10
 LINES_THAT_TELL = 40

@@ -7,14 +7,14 @@ from urllib.parse import unquote
 import polars as pl
 import pyarrow as pa
 
-from covary.columnar import from_arrow, gathered, grouped, plain_names
-from covary.csvfile import Dialect
-from covary.deltafiles import DataFile, TableSchema, file_rows
-from covary.deltalog import damage_of, emptied_commit, require_log_below, require_small_log
 from covary.errors import MissingPart
-from covary.filesystems import URL, is_url, s3_endpoint
-from covary.lakehouses import LiesOutside, TooLarge, told_plainly
-from covary.tablesource import TableSource, shown
+from covary.tables.arrow_frames import from_arrow, gathered, grouped, plain_names
+from covary.tables.files import URL, is_url, s3_endpoint
+from covary.tables.formats.csv_dialect import Dialect
+from covary.tables.formats.delta_files import DataFile, TableSchema, file_rows
+from covary.tables.formats.delta_log import damage_of, emptied_commit, require_log_below, require_small_log
+from covary.tables.lakehouses import LiesOutside, TooLarge, told_plainly
+from covary.tables.source import TableSource, shown
 
 # What a table may ask of its reader that is seen to here or in delta-rs; any other feature is refused.
 READER_FEATURES = {

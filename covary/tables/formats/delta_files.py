@@ -8,9 +8,9 @@ from urllib.parse import unquote
 import numpy as np
 import pyarrow as pa
 
-from covary.columnar import parquet_batches, parquet_file
-from covary.filesystems import URL
-from covary.lakehouses import LOCAL, require_below
+from covary.tables.files import URL
+from covary.tables.formats.columnar import parquet_batches, parquet_file
+from covary.tables.lakehouses import LOCAL, require_below
 
 FIELD_ID, MAPPED_ID, MAPPED_NAME = (
     b"PARQUET:field_id", "delta.columnMapping.id", "delta.columnMapping.physicalName",

@@ -10,12 +10,12 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
-from covary.columnar import from_arrow, gathered, plain_names
-from covary.csvfile import Dialect
 from covary.errors import MissingPart
-from covary.filesystems import facts_of, require_files
-from covary.sqltext import quoted
-from covary.tablesource import TableSource
+from covary.tables.arrow_frames import from_arrow, gathered, plain_names
+from covary.tables.files import facts_of, require_files
+from covary.tables.formats.csv_dialect import Dialect
+from covary.tables.formats.sql_text import quoted
+from covary.tables.source import TableSource
 
 COMPANIONS = (".wal", ".wal.checkpoint", ".wal.recovery")
 MARK, MARK_PLACE = b"DUCK", 8

@@ -10,11 +10,12 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
-from covary.columnar import PACKED, from_arrow, gathered, grouped, is_text, plain_names
-from covary.csvfile import Dialect
 from covary.errors import MissingPart, UnreadableTable
-from covary.filesystems import files_in, is_url, open_bytes, require_files, require_files_in, s3_endpoint
-from covary.lakehouses import (
+from covary.tables.arrow_frames import from_arrow, gathered, grouped, is_text, plain_names
+from covary.tables.files import files_in, is_url, open_bytes, require_files, require_files_in, s3_endpoint
+from covary.tables.formats.columnar import PACKED
+from covary.tables.formats.csv_dialect import Dialect
+from covary.tables.lakehouses import (
     LARGEST_METADATA,
     LOCAL,
     METADATA,
@@ -22,7 +23,7 @@ from covary.lakehouses import (
     require_small,
     told_plainly,
 )
-from covary.tablesource import FoundFile, TableSource, shown
+from covary.tables.source import FoundFile, TableSource, shown
 
 CATALOG = "iceberg:"
 NEEDED = "reading Iceberg tables needs: pip install 'covary[iceberg]'"

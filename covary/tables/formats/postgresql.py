@@ -8,13 +8,13 @@ from typing import Any
 
 import polars as pl
 
-from covary.columnar import from_arrow
-from covary.csvfile import Dialect
 from covary.errors import MissingPart
-from covary.masking import Secrets
-from covary.pgcatalogue import COLUMNS, FILE, LISTING, SHAPE, expression_of
-from covary.sqltext import literal, quoted
-from covary.tablesource import TableSource
+from covary.secrets import Secrets
+from covary.tables.arrow_frames import from_arrow
+from covary.tables.formats.csv_dialect import Dialect
+from covary.tables.formats.postgresql_catalogue import COLUMNS, FILE, LISTING, SHAPE, expression_of
+from covary.tables.formats.sql_text import literal, quoted
+from covary.tables.source import TableSource
 
 BATCH_BYTES = "adbc.postgresql.batch_size_hint_bytes"
 SECONDS_TO_CONNECT = 10

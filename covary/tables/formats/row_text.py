@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from covary.columnar import gathered
+from covary.tables.arrow_frames import gathered
 
 ROWS_AT_ONCE, CELLS_AT_ONCE = 4096, 1 << 18
 FIRST_ROWS = 64  # after which it is known what a row weighs

@@ -9,13 +9,13 @@ from warnings import catch_warnings
 
 import polars as pl
 
-from covary.csvfile import Dialect
 from covary.errors import MissingPart
-from covary.filesystems import require_files
-from covary.masking import Secrets
-from covary.rowtext import ROWS_AT_ONCE, text_frames
-from covary.sqliteaccess import let_python_look, raise_if_stopped, require_companions
-from covary.tablesource import TableSource
+from covary.secrets import Secrets
+from covary.tables.files import require_files
+from covary.tables.formats.csv_dialect import Dialect
+from covary.tables.formats.row_text import ROWS_AT_ONCE, text_frames
+from covary.tables.formats.sqlite_access import let_python_look, raise_if_stopped, require_companions
+from covary.tables.source import TableSource
 
 # The drivers that install everywhere, where SQLAlchemy's own choice needs a compiler.
 DRIVERS = {"mysql": "mysql+pymysql", "mariadb": "mariadb+pymysql", "oracle": "oracle+oracledb"}

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import polars as pl
 
-from covary.csvfile import Dialect
-from covary.filesystems import facts_of
-from covary.rowtext import text_frames
-from covary.sqliteaccess import let_python_look, raise_if_stopped, require_companions
-from covary.sqltext import quoted
-from covary.tablesource import TableSource
+from covary.tables.files import facts_of
+from covary.tables.formats.csv_dialect import Dialect
+from covary.tables.formats.row_text import text_frames
+from covary.tables.formats.sql_text import quoted
+from covary.tables.formats.sqlite_access import let_python_look, raise_if_stopped, require_companions
+from covary.tables.source import TableSource
 
 MARK = b"SQLite format 3\0"
 JOURNAL_MODE, WRITE_AHEAD = 18, 2  # a byte of the file's header, and what it says

@@ -3,7 +3,7 @@
 import sqlite3
 from typing import Any
 
-from covary.filesystems import require_files
+from covary.tables.files import require_files
 
 COMPANIONS = ("-journal", "-wal", "-shm")  # which SQLite opens without a look at what they are
 # Of SQLite's own machine: some milliseconds of work, beside which a call of Python is nothing.

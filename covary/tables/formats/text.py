@@ -11,13 +11,13 @@ from typing import IO, Any
 
 import polars as pl
 
-from covary.csvfile import DELIMITERS, LINES, SAMPLE_BYTES, Dialect, is_text, sniff
-from covary.csvsplit import count_cells, of_few_records
-from covary.encodings import is_ascii, utf16_byte_order
 from covary.errors import UnreadableTable
-from covary.faults import NOT_OBJECTS, Faults
-from covary.tablesource import TableSource
-from covary.textfile import opened, text_blocks
+from covary.tables.faults import NOT_OBJECTS, Faults
+from covary.tables.formats.csv_dialect import DELIMITERS, LINES, SAMPLE_BYTES, Dialect, is_text, sniff
+from covary.tables.formats.csv_records import count_cells, of_few_records
+from covary.tables.formats.encodings import is_ascii, utf16_byte_order
+from covary.tables.formats.text_bytes import opened, text_blocks
+from covary.tables.source import TableSource
 
 CELLS_AT_ONCE = 1 << 25  # of a block of text, once parsed: 16 bytes each at least
 MOST_CELLS_PER_BYTE = 16  # a row as wide as the header has fewer cells than bytes

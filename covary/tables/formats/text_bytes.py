@@ -9,13 +9,13 @@ from contextlib import ExitStack, contextmanager
 from functools import lru_cache
 from typing import IO
 
-from covary import csvsplit
-from covary.csvfile import LINES, Dialect
-from covary.csvsplit import Block
-from covary.faults import NOT_UTF8, Faults
-from covary.fileformat import UNPACKERS
-from covary.filesystems import open_bytes
-from covary.tablesource import TableSource
+from covary.tables.faults import NOT_UTF8, Faults
+from covary.tables.files import open_bytes
+from covary.tables.formats import csv_records as csvsplit
+from covary.tables.formats.csv_dialect import LINES, Dialect
+from covary.tables.formats.csv_records import Block
+from covary.tables.kinds import UNPACKERS
+from covary.tables.source import TableSource
 
 BEYOND_BYTES = 256 << 10
 

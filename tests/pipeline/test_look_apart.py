@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from covary.apart import Apart
 from covary.errors import MissingPart
-from covary.fileformat import NotToBeSeen
-from covary.limits import Limits
-from covary.looking import looking_apart
-from covary.sources import find_tables
+from covary.pipeline.limits import Limits
+from covary.pipeline.look_apart import looking_apart
+from covary.pipeline.reading_process import Apart
+from covary.tables.discover import find_tables
+from covary.tables.kinds import NotToBeSeen
 
 HERE = Path(__file__).parent
 CSV = b"day,x\n1,2\n3,4\n"
