@@ -10,7 +10,7 @@ from benchmarks.measure import Result
 from benchmarks.suites import SUITES, run
 from experiments.writing import between_marks
 
-PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
+PAGE = Path(__file__).parents[1] / "docs" / "measured" / "benchmarks.md"
 
 
 def _in_a_process_of_its_own(name: str) -> list[Result]:
@@ -32,7 +32,7 @@ def main() -> None:
     parser.add_argument(
         "names", nargs="*", choices=[*SUITES, []], help=f"which: {', '.join(SUITES)}; all by default"
     )
-    parser.add_argument("--write", action="store_true", help="put the table into docs/benchmarks.md")
+    parser.add_argument("--write", action="store_true", help="put the table into docs/measured/benchmarks.md")
     parser.add_argument("--peers", action="store_true", help="against DuckDB, Polars, tantivy, LSH Ensemble")
     parser.add_argument("--scale", action="store_true", help="indexes of up to 1,000,000 column pairs")
     parser.add_argument("--since", metavar="REVISION", help="queries and builds, beside an earlier commit's")

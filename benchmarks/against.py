@@ -1,4 +1,4 @@
-"""Covary against what people use today, and how each grows: the tables of docs/benchmarks.md."""
+"""Covary against what people use today, and how each grows: the tables of docs/measured/benchmarks.md."""
 
 import shutil
 from concurrent.futures import ProcessPoolExecutor

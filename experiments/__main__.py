@@ -63,7 +63,7 @@ def main() -> None:
     parser.add_argument(
         "--write",
         action="store_true",
-        help="put the report into docs/ too (experiments.md; with --page messy, messy.md)",
+        help="put the report into docs/measured/ too (experiments.md; with --page messy, messy.md)",
     )
     parser.add_argument("--page", choices=PAGES, help="measure what a page of docs/ reports instead")
     parser.add_argument("--samples", type=int, help="--page coverage: samples a cell, for a quicker look")

@@ -1,6 +1,6 @@
 """Our interval for a correlation: unit-free, exact on a whole join, and honest where a few outliers decide.
 
-docs/coverage.md has how often it covers, by kind of data, beside the others.
+docs/measured/coverage.md has how often it covers, by kind of data, beside the others.
 """
 
 from functools import lru_cache

@@ -1,7 +1,7 @@
 """Our interval for correlations of ranks: from the influence of each pair, through the ranks it changes too.
 
 A pair moves Spearman's and the normal scores' correlation like any Pearson's, and by the ranks of all other
-pairs, which shift when it is added. docs/coverage.md has how often these intervals cover.
+pairs, which shift when it is added. docs/measured/coverage.md has how often these intervals cover.
 """
 
 from math import atanh, exp, inf, log, sqrt, tanh

@@ -17,7 +17,7 @@ from covary.statistics.moments import Moments
 Correction = Callable[[Floats], Floats]
 
 # Two moments leave the far tail too light: taking the excess double made rare p-values as rare as they say,
-# on every kind of column tried (docs/chance.md).
+# on every kind of column tried (docs/measured/chance.md).
 TAIL_FACTOR = 2.0
 LEAST_SKEWNESS = 1e-3  # below, the gamma distribution is a normal one
 SMALLEST_CHANCE = 1e-300

@@ -8,7 +8,7 @@ from covary.statistics.moments import Moments, moments_of
 from covary.statistics.significance import benjamini_hochberg, benjamini_yekutieli, p_values, quick_p_values
 from experiments.writing import between_marks, table
 
-PAGE = Path(__file__).parents[2] / "docs" / "chance.md"
+PAGE = Path(__file__).parents[2] / "docs" / "measured" / "chance.md"
 SEED, QUERIES, COLUMNS, RELATED, LEVEL = 1, 200, 1_000, 20, 0.05
 SIZES = (16, 32, 256, 1024)
 SHAPES = {
@@ -46,7 +46,7 @@ def discoveries(shape: str, size: int, seed: int) -> dict[str, tuple[float, floa
 
 
 def main() -> None:
-    """Ask many queries of each kind, and put the table into docs/chance.md."""
+    """Ask many queries of each kind, and put the table into docs/measured/chance.md."""
     rows = []
     for shape in SHAPES:
         for size in SIZES:

@@ -18,7 +18,7 @@ from covary.statistics.moments import Moments, moments_of
 from experiments.measured.populations import GRID, HELD_OUT, SIZES, TIMES, Cell, Pairs, cells, population
 from experiments.writing import between_marks, table
 
-PAGE = Path(__file__).parents[2] / "docs" / "coverage.md"
+PAGE = Path(__file__).parents[2] / "docs" / "measured" / "coverage.md"
 SAMPLES, SEED = 2_000, 1
 # Large populations of one kind differ little, and their rank correlations take time.
 POPULATIONS, LARGE, FEWER_POPULATIONS = 100, 100_000, 20
@@ -215,7 +215,7 @@ def folded(heading: str, text: str) -> str:
 
 
 def main(count: int = SAMPLES, kept: Path | None = None) -> None:
-    """Measure, and put the tables into docs/coverage.md; a file to keep results in lets a run go on later."""
+    """Measure, and put the tables into docs/measured/coverage.md; a file to keep results in lets a run go on later."""
     grid = measure_all(cells(GRID), COMPARED, count, kept)
     held_out = measure_all(cells(HELD_OUT), ON_HELD_OUT, count // 2, kept)
     others = (

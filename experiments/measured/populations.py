@@ -77,7 +77,7 @@ GRID: dict[str, Shape] = {
     "contaminated": _contaminated,
     "zero-inflated": _zero_inflated,
 }
-# Not those that chose the interval's form; docs/coverage.md says how far they are held out.
+# Not those that chose the interval's form; docs/measured/coverage.md says how far they are held out.
 HELD_OUT: dict[str, Shape] = {
     "Pareto 2.5": _each(lambda z: ndtr(-z) ** (-1 / 2.5)),
     "Poisson 1": _each(lambda z: np.ceil(pdtrik(ndtr(z), 1.0)).clip(0)),

@@ -10,7 +10,7 @@ from experiments.measured.lakes import Lake, Question
 from experiments.metrics import EXACT, METRICS, metrics_of
 from experiments.writing import between_marks, table
 
-PAGE = Path(__file__).parents[2] / "docs" / "ranking.md"
+PAGE = Path(__file__).parents[2] / "docs" / "measured" / "ranking.md"
 SIZES = (64, 256)
 
 
@@ -27,7 +27,7 @@ def measure(lake: Lake, question: Question, ranker: str) -> list[float]:
 
 
 def main(folders: list[str]) -> None:
-    """Rank every query of every collection by every ranker, and put the table into docs/ranking.md."""
+    """Rank every query of every collection by every ranker, and put the table into docs/measured/ranking.md."""
     rankers = (*RANKERS, EXACT)
     columns: dict[str, dict[str, str]] = {}
     for folder in folders:

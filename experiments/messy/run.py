@@ -18,7 +18,7 @@ from experiments.writing import between_marks
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-PAGE = Path(__file__).parents[2] / "docs" / "messy.md"
+PAGE = Path(__file__).parents[2] / "docs" / "measured" / "messy.md"
 RESULTS = Path("results") / "messy"
 BLANK_LINE = "\n\n"
 Questions = Callable[[Table], list[Columns]]
@@ -64,7 +64,7 @@ def evaluate_real(index_folder: Path, folder: Path, spark: "SparkSession | None"
 
 
 def main(collections: list[str], into: Path | None, seed: int, write: bool) -> None:
-    """Make tables, their index and the report; add real tables, if given; fill docs/messy.md if told so."""
+    """Make tables, their index and the report; add real tables, if given; fill docs/measured/messy.md if told so."""
     real = _folder_of_real_tables(collections)
     folder = (into or RESULTS) / f"seed-{seed}"
     truth = write_collection(folder / "tables", seed)

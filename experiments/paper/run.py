@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 SYNTHETIC = "sbn"
 RESULTS = Path("results")
-PAGE = Path(__file__).parents[2] / "docs" / "experiments.md"
+PAGE = Path(__file__).parents[2] / "docs" / "measured" / "experiments.md"
 
 
 def main(collections: list[str], into: Path | None, smoke: bool, seed: int, write: bool) -> None:

@@ -89,13 +89,13 @@ def test_the_changelog_speaks_of_this_version():
 
 
 def test_no_page_has_a_gap_where_a_figure_belongs():
-    for page in (ROOT / "docs").glob("*.md"):
+    for page in (ROOT / "docs").rglob("*.md"):
         text = page.read_text(encoding="utf-8")
         assert "@@" not in text, page.name
         assert not re.search(r"<!-- ([\w-]+) -->\s*<!-- end of \1 -->", text), page.name
 
 
 def test_pages_link_to_files_that_are_there():
-    for page in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")):
+    for page in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")):
         for link in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
             assert (page.parent / link).exists(), f"{page.name}: {link}"

@@ -1,4 +1,4 @@
-"""Intervals cover what they promise: a few cells of docs/coverage.md, with fixed seeds."""
+"""Intervals cover what they promise: a few cells of docs/measured/coverage.md, with fixed seeds."""
 
 import numpy as np
 import pytest
