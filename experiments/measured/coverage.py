@@ -215,7 +215,7 @@ def folded(heading: str, text: str) -> str:
 
 
 def main(count: int = SAMPLES, kept: Path | None = None) -> None:
-    """Measure, and put the tables into docs/measured/coverage.md; a file to keep results in lets a run go on later."""
+    """Measure, and write docs/measured/coverage.md; a file to keep results in lets a run go on later."""
     grid = measure_all(cells(GRID), COMPARED, count, kept)
     held_out = measure_all(cells(HELD_OUT), ON_HELD_OUT, count // 2, kept)
     others = (

@@ -27,7 +27,7 @@ def measure(lake: Lake, question: Question, ranker: str) -> list[float]:
 
 
 def main(folders: list[str]) -> None:
-    """Rank every query of every collection by every ranker, and put the table into docs/measured/ranking.md."""
+    """Rank every query of every collection by every ranker, and write docs/measured/ranking.md."""
     rankers = (*RANKERS, EXACT)
     columns: dict[str, dict[str, str]] = {}
     for folder in folders:

@@ -29,7 +29,8 @@ def intervals(collections: list[Measured]) -> Artefact:
         " truth, and its mean length.\n\n"
     )
     heading = ("collection", "k", "joins", *INTERVALS)
-    grid = "From docs/measured/coverage.md (`./run experiments --page coverage`), over populations of known shape."
+    page = "docs/measured/coverage.md (`./run experiments --page coverage`)"
+    grid = f"From {page}, over populations of known shape."
     text += f"{table(heading, rows)}\n\n{grid} {part_of(GRID, 'summary')}"
     return Artefact("Intervals", text, "The paper reports no coverage.")
 
