@@ -64,7 +64,7 @@ def evaluate_real(index_folder: Path, folder: Path, spark: "SparkSession | None"
 
 
 def main(collections: list[str], into: Path | None, seed: int, write: bool) -> None:
-    """Make tables, their index and the report; add real tables, if given; `write` fills docs/measured/messy.md."""
+    """Make tables, their index and the report, of real tables too, if given; `write` fills the page."""
     real = _folder_of_real_tables(collections)
     folder = (into or RESULTS) / f"seed-{seed}"
     truth = write_collection(folder / "tables", seed)
