@@ -11,9 +11,9 @@ from rich.text import Text
 
 from covary.cli.change_view import done, touched
 from covary.cli.words import count_of, duration, lines_of, names_of, printable, size_of, table_of
-from covary.columns.times import AMBIGUOUS
 from covary.errors import TableError, near_names
 from covary.index.history import Change
+from covary.index.reason_words import leaves_day_open
 from covary.index.table_records import TableRecord, records_of
 from covary.own_files import MANIFEST
 from covary.query.stored_sketches import StoredSketches
@@ -90,7 +90,7 @@ class IndexFacts:
             f"{table.name}.{column.name}"
             for table in self.read
             for column in table.columns
-            if column.role and AMBIGUOUS in column.reason
+            if column.role and leaves_day_open(column.reason)
         ]
 
     @property

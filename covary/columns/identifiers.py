@@ -8,11 +8,10 @@ import numpy.typing as npt
 import polars as pl
 
 from covary.columns.column_counts import Facts
+from covary.columns.reasons import Cause, Reason
 
 FEWEST_ROW_NUMBERS = 20
 FIRST_ROWS = 12
-CALENDAR = "dates as YYYYMMDD"
-ROW_NUMBER = "unique row number"
 
 
 def _words(text: str) -> frozenset[str]:
@@ -60,19 +59,19 @@ COUNTING = _words("n no nr num number")
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_]+")
 
 
-def why_identifier(name: str, facts: Facts) -> str:
-    """Why a column of whole numbers identifies rather than measures; "" if it doesn't."""
+def identifier_reason(name: str, facts: Facts) -> Reason | None:
+    """Return why a column of whole numbers identifies rather than measures; None if it measures."""
     if word := _identifier_word(name, facts):
-        return f"named like an identifier: {word}"
+        return Reason(Cause.NAME, word)
     if facts.leading_zeros:
-        return "looks like a code: leading zeros"
+        return Reason(Cause.LEADING_ZEROS)
     if _fits(facts, DAYS) and _all_dates(facts.values):
-        return CALENDAR
+        return Reason(Cause.CALENDAR_DATES)
     if _fits(facts, PHONES) and _all_phones(facts.values):
-        return "ten digits, as phone numbers have"
+        return Reason(Cause.PHONE_NUMBERS)
     if facts.numbers >= FEWEST_ROW_NUMBERS and _may_count_up(facts) and _counts_up(facts.values):
-        return ROW_NUMBER
-    return ""
+        return Reason(Cause.ROW_NUMBER)
+    return None
 
 
 def _identifier_word(name: str, facts: Facts) -> str:  # noqa: PLR0911

@@ -1,6 +1,5 @@
 """Which columns can be keys and which are numbers, told by their values and not only by their type."""
 
-import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
@@ -8,9 +7,10 @@ import polars as pl
 
 from covary.arrays import Floats
 from covary.columns.column_counts import Facts, facts_of_numbers, facts_of_text
-from covary.columns.identifiers import CALENDAR, PERIODS, ROW_NUMBER, why_identifier
+from covary.columns.identifiers import PERIODS, identifier_reason
 from covary.columns.key_reading import LIKELY_YEARS, KeyReading, key_reading, year_reading
 from covary.columns.numbers import NUMBER_SHARE, PLAIN, NumberReading
+from covary.columns.reasons import Cause, Reason
 from covary.errors import UnusableColumn
 
 LONGEST_KEY = 200  # bytes on average: more is prose
@@ -34,18 +34,19 @@ DECLARED_KINDS = {pl.Boolean: "boolean", pl.Date: "date", pl.Datetime: "datetime
 
 @dataclass(frozen=True, slots=True)
 class ColumnProfile:
-    """What a column holds and what it can serve as, with the reason in plain words."""
+    """What a column holds, what it can serve as, and why."""
 
     name: str
     kind: str  # "text" "integer" "number" "boolean" "date" "datetime" "country" "state" "empty"
     is_key: bool
     is_number: bool
-    reason: str
+    reason: Reason
     # The numbers of the rows looked at, where each has one: they need not be read from text again.
     values: Floats | None = field(default=None, compare=False, repr=False)
     key: KeyReading | None = field(default=None, compare=False, repr=False)
     number: NumberReading = field(default=PLAIN, compare=False, repr=False)
     is_period: bool = field(default=False, compare=False)  # a time, or a part of one
+    is_left_out: bool = False  # it could serve, but the index would grow out of proportion
 
 
 def profile_columns(rows: pl.DataFrame, whole: bool = True) -> list[ColumnProfile]:
@@ -120,88 +121,75 @@ def in_runs(rows: pl.DataFrame, most: int, runs: int) -> pl.DataFrame:
     return pl.concat([rows.slice(number * step, length) for number in range(runs)])
 
 
-def _profile(column: pl.Series, facts: Facts, whole: bool) -> ColumnProfile:
+def _profile(column: pl.Series, counts: Facts, whole: bool) -> ColumnProfile:
     name = column.name
-    if not facts.present:
-        return ColumnProfile(name, "empty", False, False, "no values")
-    if facts.numbers < NUMBER_SHARE * facts.present:
-        return _text_profile(column, facts, whole)
-    values = facts.values if facts.numbers == facts.values.size else None
-    dressed = facts.reading.description
-    if facts.whole < facts.numbers or facts.reading.dressed:
-        kind = "number" if facts.whole < facts.numbers else "integer"
-        return ColumnProfile(
-            name, kind, False, True, dressed or "numbers with a fraction", values, number=facts.reading
-        )
-    identifies = why_identifier(name, facts)
+    if not counts.present:
+        return _unused(name, "empty", Cause.NO_VALUES)
+    if counts.numbers < NUMBER_SHARE * counts.present:
+        return _text_profile(column, counts, whole)
+    number = counts.reading
+    values = counts.values if counts.numbers == counts.values.size else None
+    if counts.whole < counts.numbers or number.dressed:
+        kind = "number" if counts.whole < counts.numbers else "integer"
+        return ColumnProfile(name, kind, False, True, Reason(Cause.FRACTIONS), values, number=number)
+    identifies = identifier_reason(name, counts)
     if not identifies:
-        reason = dressed or "whole numbers"
-        return ColumnProfile(name, "integer", False, True, reason, values, number=facts.reading)
-    if _are_years(identifies, facts):
-        reading = year_reading()
+        reason = Reason(Cause.WHOLE_NUMBERS)
+        return ColumnProfile(name, "integer", False, True, reason, values, number=number)
+    if _are_years(identifies, counts):
+        key = year_reading()
     else:
-        compact = _may_be_compact_dates(identifies, facts)
-        reading = key_reading(name, column, compact=compact, whole=whole)
-    told = re.sub(r": (\S+)$", r': "\1"', identifies)
-    reason = "; ".join(part for part in (told, reading.description) if part)
+        compact = _may_be_compact_dates(identifies, counts)
+        key = key_reading(name, column, compact=compact, whole=whole)
+    kind = "date" if key.time else "integer"
+    is_period = key.time is not None or identifies.detail in PERIODS
     return ColumnProfile(
-        name,
-        "date" if reading.time else "integer",
-        facts.varies,
-        False,
-        reason if facts.varies else f"{reason}, but one value only",
-        key=reading,
-        number=facts.reading,
-        is_period=reading.time is not None or identifies.rpartition(" ")[2] in PERIODS,
+        name, kind, counts.varies, False, identifies, key=key, number=number, is_period=is_period
     )
 
 
-def _are_years(identifies: str, facts: Facts) -> bool:
+def _unused(name: str, kind: str, cause: Cause, detail: str = "") -> ColumnProfile:
+    return ColumnProfile(name, kind, False, False, Reason(cause, detail))
+
+
+def _are_years(identifies: Reason, counts: Facts) -> bool:
     """Whether whole numbers are years by their name; or count up by one, within the last two centuries."""
-    if identifies.endswith(YEAR_WORDS):
-        return YEARS[0] <= facts.low and facts.high <= YEARS[1]
-    return identifies == ROW_NUMBER and LIKELY_YEARS[0] <= facts.low and facts.high <= LIKELY_YEARS[1]
+    if identifies.detail.endswith(YEAR_WORDS):
+        return YEARS[0] <= counts.low and counts.high <= YEARS[1]
+    is_likely = LIKELY_YEARS[0] <= counts.low and counts.high <= LIKELY_YEARS[1]
+    return identifies.cause is Cause.ROW_NUMBER and is_likely
 
 
-def _may_be_compact_dates(identifies: str, facts: Facts) -> bool:
-    return identifies == CALENDAR or (
-        identifies.endswith(COMPACT_WORDS) and COMPACT[0] <= facts.low and facts.high <= COMPACT[1]
-    )
+def _may_be_compact_dates(identifies: Reason, counts: Facts) -> bool:
+    in_range = COMPACT[0] <= counts.low and counts.high <= COMPACT[1]
+    is_named = identifies.detail.endswith(COMPACT_WORDS)
+    return identifies.cause is Cause.CALENDAR_DATES or (is_named and in_range)
 
 
-def _text_profile(column: pl.Series, facts: Facts, whole: bool) -> ColumnProfile:
+def _text_profile(column: pl.Series, counts: Facts, whole: bool) -> ColumnProfile:
     name = column.name
-    if facts.length > LONGEST_KEY:
-        return ColumnProfile(name, "text", False, False, "long text")
-    reading = key_reading(name, column, looks=facts.looks, whole=whole)
-    kind = _kind_of(reading)
-    if not facts.varies:
-        return ColumnProfile(name, kind, False, False, "one value only", key=reading)
-    return ColumnProfile(
-        name, kind, True, False, _why_text(kind, reading), key=reading, is_period=reading.time is not None
-    )
+    if counts.length > LONGEST_KEY:
+        return _unused(name, "text", Cause.LONG_TEXT)
+    key = key_reading(name, column, looks=counts.looks, whole=whole)
+    reason = Reason(Cause.TEXT if counts.varies else Cause.ONE_VALUE)
+    is_period = counts.varies and key.time is not None
+    return ColumnProfile(name, _kind_of(key), counts.varies, False, reason, key=key, is_period=is_period)
 
 
-def _kind_of(reading: KeyReading) -> str:
-    if reading.time:
-        return "datetime" if reading.time.granularity in ("moment", "hour") else "date"
-    return reading.kind
-
-
-def _why_text(kind: str, reading: KeyReading) -> str:
-    return reading.description or ("text" if kind == "text" else f"{kind}s as text")
+def _kind_of(key: KeyReading) -> str:
+    if key.time:
+        return "datetime" if key.time.granularity in ("moment", "hour") else "date"
+    return key.kind
 
 
 def _declared(column: pl.Series, whole: bool) -> ColumnProfile:
-    """A column whose type alone tells: booleans, dates, times; lists, bytes and the like serve as nothing."""
+    """Profile a column by its type: booleans, dates and times are keys; lists, bytes and the like are not."""
     kind = DECLARED_KINDS.get(column.dtype.base_type())
     if kind is None:
-        return ColumnProfile(column.name, "empty", False, False, f"{column.dtype} can't be a key or a number")
+        return _unused(column.name, "empty", Cause.UNUSABLE_TYPE, str(column.dtype))
     if column.null_count() == len(column):
-        return ColumnProfile(column.name, "empty", False, False, "no values")
-    varies = column.to_physical().min() != column.to_physical().max()
-    reason = f"{kind}s" if varies else "one value only"
-    reading = key_reading(column.name, column, whole=whole)
-    return ColumnProfile(
-        column.name, kind, varies, False, reason, key=reading, is_period=reading.time is not None
-    )
+        return _unused(column.name, "empty", Cause.NO_VALUES)
+    varies = bool(column.to_physical().min() != column.to_physical().max())
+    reason = Reason(Cause.DECLARED_TYPE if varies else Cause.ONE_VALUE)
+    key = key_reading(column.name, column, whole=whole)
+    return ColumnProfile(column.name, kind, varies, False, reason, key=key, is_period=key.time is not None)

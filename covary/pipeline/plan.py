@@ -142,7 +142,7 @@ def decided_table(
     """Decide from some of its rows how all tasks read a table."""
     roles, _ = roles_of(sample, table.name, settings.config, settings.keys, settings.values, table.size)
     # Without the rows themselves, which need not travel.
-    slim = tuple(replace(profile, values=None, key=None) for profile in roles.profiles)
+    slim = tuple(replace(profile, values=None) for profile in roles.profiles)
     return LargeTable(table, layout, chunks, replace(roles, profiles=slim))
 
 

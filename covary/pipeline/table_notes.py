@@ -7,11 +7,12 @@ import polars as pl
 from covary.columns.profile import ColumnProfile
 from covary.columns.unused_cells import Tallies
 from covary.errors import CovaryError, MissingPart, UnreadableTable
+from covary.index.reason_words import explain_column, explain_left_out
 from covary.index.table_records import ColumnNote, TableRecord
 from covary.pipeline.limits import is_of_the_table
 from covary.pipeline.reading_process import Ended
 from covary.secrets import Secrets
-from covary.sketching.roles import Roles
+from covary.sketching.roles import LeftOut, Roles
 from covary.tables.files import is_url
 from covary.tables.kinds import FILE_FORMATS
 from covary.tables.source import TableSource, writable
@@ -52,7 +53,7 @@ def record_of(
     columns: tuple[ColumnNote, ...] = (),
     lasting: bool = False,
     damage: Sequence[str] = (),
-    left_out: Sequence[str] = (),
+    left_out: Sequence[LeftOut] = (),
     remarks: Sequence[str] = (),
 ) -> TableRecord:
     """Write down a table that was read, or why it was not.
@@ -64,7 +65,7 @@ def record_of(
         columns: what was decided about each.
         lasting: whether it can't be read as long as it is as it is; else it is tried again each time.
         damage: what is wrong with it, and how it was read all the same.
-        left_out: what of it was not sketched, and why.
+        left_out: how much of it was not sketched.
         remarks: how it was read, where that is no matter of course.
     """
     return TableRecord(
@@ -79,7 +80,7 @@ def record_of(
         table.source,
         table.checksum,
         tuple(damage),
-        tuple(left_out),
+        tuple(map(explain_left_out, left_out)),
         tuple(remarks),
     )
 
@@ -101,7 +102,7 @@ def _note(profile: ColumnProfile, roles: Roles, keys: Sequence[str], tallies: Ta
         name,
         profile.kind,
         " and ".join(role for role, serves in served if serves),
-        profile.reason,
+        explain_column(profile),
         tuple(keys),
         tally.missing if tally else None,
         tally.not_understood if tally else None,

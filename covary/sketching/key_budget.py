@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from covary.columns.identifiers import ROW_NUMBER
 from covary.columns.key_reading import FEWEST_PERIODS, KeyReading
 from covary.columns.profile import ColumnProfile, in_runs
+from covary.columns.reasons import Cause
 from covary.columns.unused_cells import Tallies
 from covary.sketching.key_choice import distinct_keys
 from covary.sketching.key_columns import Key, read_columns
@@ -173,7 +173,7 @@ def _unlikely(profile: ColumnProfile, cells: pl.Series) -> int:
     kind = profile.key.kind if profile.key else "text"
     if kind in WIDESPREAD:
         return 0
-    if kind == "boolean" or profile.is_period or profile.reason.startswith(ROW_NUMBER):
+    if kind == "boolean" or profile.is_period or profile.reason.cause is Cause.ROW_NUMBER:
         return 2
     if cells.dtype != pl.String:
         return 1

@@ -1,7 +1,8 @@
 """What the columns of a table serve as: decided once, from a sample of its rows, for all of them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import polars as pl
 
@@ -16,8 +17,16 @@ from covary.sketching.sketch_types import SketchConfig
 
 # To find pairs of columns that identify rows, and examples of keys. In runs: pairs repeat among neighbours.
 SAMPLED_ROWS, SAMPLED_RUNS = 16_384, 16
-LEFT_OUT = "left out to keep the index in proportion"
-NAME_FEWER = "name fewer keys or numbers"
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """How many keys or numbers of a table were not sketched, to keep the index in proportion."""
+
+    what: Literal["key columns", "keys of several columns", "number columns"]
+    count: int
+    offered: int
+    are_named: bool  # by a person
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +37,7 @@ class Roles:
     keys: tuple[Key, ...]
     numbers: dict[str, NumberReading]
     examples: dict[str, Examples]  # of key columns whose text is made canonical
-    left_out: tuple[str, ...] = ()  # what is not sketched though it could be, and why; a sentence each
+    left_out: tuple[LeftOut, ...] = ()
 
     @property
     def columns(self) -> list[str]:
@@ -92,30 +101,30 @@ def roles_of(
     wanted = set(kept)
     chosen = {profile.name: profile.number for profile in profiles if profile.name in wanted}
     dropped = {key.name for key in offered} - {key.name for key in keys} | set(numbers) - wanted
-    told = tuple(
-        replace(profile, reason=f"{profile.reason}; {LEFT_OUT}") if profile.name in dropped else profile
-        for profile in profiles
-    )
-    left_out = (
-        *_keys_left_out(offered, keys, named=bool(wanted_keys)),
-        *_numbers_left_out(numbers, kept, named=bool(wanted_values)),
-    )
-    roles = Roles(told, tuple(keys), chosen, examples, left_out)
+    profiles = [
+        replace(profile, is_left_out=True) if profile.name in dropped else profile for profile in profiles
+    ]
+    left_out = _left_out(offered, keys, bool(wanted_keys), numbers, kept, bool(wanted_values))
+    roles = Roles(tuple(profiles), tuple(keys), chosen, examples, left_out)
     return roles, FirstRows(read, tallies) if some.height == rows.height else None
 
 
-def _keys_left_out(offered: Sequence[Key], kept: Sequence[Key], *, named: bool) -> Iterator[str]:
-    """Say how many keys are not sketched, those of one column and of several apart."""
-    remedies = (("key columns", "those you join on"), ("keys of several columns", "one that you join on"))
-    for several, (what, one) in enumerate(remedies):
-        before, after = (sum((len(key.columns) > 1) == several for key in keys) for keys in (offered, kept))
-        if after < before:
-            remedy = NAME_FEWER if named else f"name {one} with --key"
-            yield f"{before - after:,} of {before:,} {what} were {LEFT_OUT}: {remedy}"
-
-
-def _numbers_left_out(offered: Sequence[str], kept: Sequence[str], *, named: bool) -> Iterator[str]:
-    if len(kept) < len(offered):
-        missing = len(offered) - len(kept)
-        remedy = NAME_FEWER if named else "name those you ask about with --value"
-        yield f"{missing:,} of {len(offered):,} number columns were {LEFT_OUT}: {remedy}"
+def _left_out(
+    offered: Sequence[Key],
+    keys: Sequence[Key],
+    keys_are_named: bool,
+    numbers: Sequence[str],
+    kept: Sequence[str],
+    numbers_are_named: bool,
+) -> tuple[LeftOut, ...]:
+    """Count what is not sketched: keys of one column, keys of several, and numbers."""
+    one, several = (
+        [sum((len(key.columns) > 1) == is_several for key in some) for some in (offered, keys)]
+        for is_several in (False, True)
+    )
+    counts = (
+        LeftOut("key columns", one[0] - one[1], one[0], keys_are_named),
+        LeftOut("keys of several columns", several[0] - several[1], several[0], keys_are_named),
+        LeftOut("number columns", len(numbers) - len(kept), len(numbers), numbers_are_named),
+    )
+    return tuple(each for each in counts if each.count)

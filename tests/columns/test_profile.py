@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from covary.columns.profile import ColumnProfile, choose, profile_columns
+from covary.columns.reasons import Cause, Reason
 from covary.errors import UnusableColumn
 
 
@@ -117,8 +118,8 @@ def test_a_fraction_is_a_number_whatever_its_name():
 
 
 def test_a_row_number_is_a_key():
-    assert profile(list(range(20))).reason == "unique row number"
-    assert profile([str(i) for i in range(50, 0, -1)]).reason == "unique row number"
+    assert profile(list(range(20))).reason == Reason(Cause.ROW_NUMBER)
+    assert profile([str(i) for i in range(50, 0, -1)]).reason == Reason(Cause.ROW_NUMBER)
     assert role(list(range(19))) == "number"
     assert role([*range(19), 18]) == "number"
     assert role([i * 3 for i in range(50)]) == "number"
@@ -141,7 +142,7 @@ def test_a_key_named_by_the_person_wins():
 
 def test_dates_named_as_values_are_refused():
     with pytest.raises(UnusableColumn, match="day"):
-        choose([ColumnProfile("day", "date", True, False, "dates")], "t", values=["day"])
+        choose([ColumnProfile("day", "date", True, False, Reason(Cause.DECLARED_TYPE))], "t", values=["day"])
 
 
 @given(

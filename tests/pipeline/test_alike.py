@@ -12,6 +12,7 @@ from covary.columns.numbers import PLAIN, number_reading, read_numbers
 from covary.columns.profile import profile_columns
 from covary.columns.times import time_reading
 from covary.columns.unused_cells import Tallies, Tally
+from covary.index.reason_words import explain_column
 from covary.sketching.key_choice import keys_named
 from covary.sketching.sketch_table import sketch_batches
 from covary.sketching.sketch_types import SketchConfig
@@ -98,8 +99,8 @@ def test_whole_numbers_are_codes_only_where_name_or_digits_say_so(name, values, 
 
 
 def test_a_reason_says_how_whole_numbers_are_read():
-    assert profile("state_fips", COLUMNS["state_fips"]).reason.endswith("US states")
-    assert profile("year", COLUMNS["year"]).reason.endswith("years")
+    assert explain_column(profile("state_fips", COLUMNS["state_fips"])).endswith("US states")
+    assert explain_column(profile("year", COLUMNS["year"])).endswith("years")
 
 
 def test_a_column_that_is_key_and_number_is_counted_once():

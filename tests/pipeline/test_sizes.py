@@ -18,6 +18,7 @@ from polars.testing import assert_frame_equal
 from pyiceberg.catalog.sql import SqlCatalog
 
 from covary.columns.profile import profile_columns
+from covary.columns.reasons import Cause
 from covary.errors import UnreadableTable
 from covary.tables.discover import find_tables
 from covary.tables.formats import columnar
@@ -249,7 +250,7 @@ def test_rows_of_a_driver_are_fetched_by_what_they_weigh():
 def test_long_text_with_some_numbers_in_it_is_long_text():
     cells = [f"{n}" * 1000 for n in range(100, 110)] * 3 + ["1", "2,500", "3"]
     (profile,) = profile_columns(pl.DataFrame({"told": cells}))
-    assert (profile.is_key, profile.reason) == (False, "long text")
+    assert (profile.is_key, profile.reason.cause) == (False, Cause.LONG_TEXT)
 
 
 def test_a_wide_table_is_profiled_as_its_columns_are_one_by_one(monkeypatch):

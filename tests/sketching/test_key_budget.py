@@ -3,13 +3,14 @@ import polars as pl
 
 from covary.columns.key_text import NORMALISERS
 from covary.columns.profile import choose, profile_columns
+from covary.index.reason_words import explain_left_out
 from covary.index.segment_files import open_segment
 from covary.index.table_records import records_of
 from covary.pipeline.plan import PARTS, Settings, group_name
 from covary.pipeline.tasks import sketch_group
 from covary.sketching.key_budget import Budget
 from covary.sketching.key_choice import keys_named
-from covary.sketching.roles import roles_of
+from covary.sketching.roles import LeftOut, roles_of
 from covary.sketching.sketch_types import SketchConfig
 from covary.tables.discover import find_tables
 
@@ -118,7 +119,8 @@ def test_of_named_keys_there_are_as_many_as_memory_has_room_for_in_their_order(m
     kept = [key.name for key in roles.keys]
     assert 0 < len(kept) < 10
     assert kept == named[: len(kept)]
-    assert roles.left_out == (
+    assert roles.left_out == (LeftOut("key columns", 20 - len(kept), 20, are_named=True),)
+    assert explain_left_out(roles.left_out[0]) == (
         f"{20 - len(kept)} of 20 key columns were left out to keep the index in proportion: "
-        "name fewer keys or numbers",
+        "name fewer keys or numbers"
     )
