@@ -126,7 +126,7 @@ def test_a_user_is_not_stored_and_comes_from_the_environment(monkeypatch, withou
     monkeypatch.setenv("PGPASSWORD", "hush-hush")
     [problem] = build_index(None, tmp_path / "index").tables["problem"].drop_nulls()
     assert "authentication failed" in problem
-    assert "give it in PGUSER" in problem
+    assert "see whether its user and password are right: PGUSER, PGPASSWORD" in problem
     monkeypatch.setenv("PGUSER", "covary")
     index = build_index(None, tmp_path / "index")
     assert index.tables["problem"].drop_nulls().to_list() == []
