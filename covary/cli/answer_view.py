@@ -8,10 +8,11 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from covary.cli.index_view import IndexFacts, add_tables, columns_of
+from covary.cli.index_view import add_tables
 from covary.cli.join_words import column_of, how_it_joins
 from covary.cli.words import chance_of, count_of, duration, lines_of, names_of, printable, signed, table_of
 from covary.index.table_records import TableRecord
+from covary.query.describe import IndexSummary
 from covary.query.hits import Hit, Hits, QueryNote
 from covary.statistics.correlation import SMALLEST_SAMPLE
 from covary.statistics.estimate import Estimate
@@ -194,7 +195,7 @@ def _left_out(hits: Hits, joined: int) -> list[str]:
 
 
 def no_hits_view(
-    hits: Hits, index: IndexFacts, path: str | None, columns: Sequence[str], examples: Sequence[str]
+    hits: Hits, index: IndexSummary, path: str | None, columns: Sequence[str], examples: Sequence[str]
 ) -> RenderableType:
     """Say that nothing joins, what the keys look like, and what to try instead.
 
@@ -221,7 +222,7 @@ def no_hits_view(
         lines = [f"Nothing in {index.index} joins with {query.table} on {query.key}."]
         if examples:
             lines.append(f"Its keys look like {', '.join(repr(key) for key in examples)}.")
-        others = [table for table in index.read if table.place != path]
+        others = [table for table in index.read if table.location != path]
         lines += _keys_to_try(query, others, columns)
     if hits.by_chance:
         lines.append(_line_of_chance(hits, hits.by_chance))
@@ -230,8 +231,8 @@ def no_hits_view(
 
 def _keys_to_try(query: QueryNote, tables: Sequence[TableRecord], columns: Sequence[str]) -> list[str]:
     """Say on which columns other tables can be joined, and which of them the queried table has too."""
-    joinable = [table for table in tables if columns_of(table, "number")]
-    held = Counter(name for table in joinable for name in columns_of(table, "key"))
+    joinable = [table for table in tables if table.columns_as("number")]
+    held = Counter(name for table in joinable for name in table.columns_as("key"))
     if not held:
         return []
     most = ", ".join(f"{name} ({count_of(n, 'table')})" for name, n in held.most_common(5))

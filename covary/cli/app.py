@@ -21,9 +21,9 @@ from covary.cli.plain_help import Command
 from covary.errors import CovaryError
 
 if TYPE_CHECKING:
-    from covary.cli.index_view import IndexFacts
     from covary.index.history import Change
     from covary.query.ask import Index
+    from covary.query.describe import IndexSummary
     from covary.query.hits import Hits
 
 KEYS_SHOWN = 3
@@ -131,7 +131,7 @@ def index(
         refresh=(fresh, keep_missing, checksum, repair, trust_sources),
         limits=(table_timeout, memory),
     )
-    from covary.cli.index_view import build_view, skipped_words
+    from covary.cli.index_view import build_view, count_skipped
     from covary.cli.terminal import print_json, show
     from covary.cli.words import names_of
 
@@ -141,7 +141,7 @@ def index(
         show(build_view(facts, change, elapsed_ms))
     wrong = []
     if facts.skipped:
-        wrong.append(f"{skipped_words(facts)} {'was' if len(facts.skipped) == 1 else 'were'} skipped")
+        wrong.append(f"{count_skipped(facts)} {'was' if len(facts.skipped) == 1 else 'were'} skipped")
     if facts.damaged:
         wrong.append(f"read though damaged: {names_of([table.name for table in facts.damaged])}")
     if strict and wrong:
@@ -158,7 +158,7 @@ def _build(
     settings: tuple[Any, ...] = (),
     refresh: tuple[bool, ...] = (),
     limits: tuple[float | None, str | None] = (None, None),
-) -> "tuple[IndexFacts, Change, float]":
+) -> "tuple[IndexSummary, Change, float]":
     """Build an index while showing how far it is; return its facts, what was done, and the milliseconds."""
     from covary.cli.progress import showing_progress
     from covary.pipeline.lost_cluster import giving_up_on
@@ -170,8 +170,8 @@ def _build(
         from covary.build.settings import AskedSettings
         from covary.build.trust import quoted
         from covary.build.update import Refresh, Where, update_index
-        from covary.cli.index_view import describe
         from covary.pipeline.limits import limits_of
+        from covary.query.describe import describe_index
 
         within = limits_of(*limits)
         check_address(master, remote)
@@ -179,7 +179,7 @@ def _build(
             where = Where(None, master, remote)
             asked = AskedSettings(*settings)
             update = update_index(sources, into, asked, Refresh(*refresh), where, watch, within)
-        facts = describe(into)
+        facts = describe_index(into)
     if update.confirmed:
         complain(f"from now on {into} may read: {', '.join(map(quoted, update.confirmed))}")
     if update.forgotten:
@@ -199,11 +199,12 @@ def info(
 
     covary info my.covary --table weather
     """
-    from covary.cli.index_view import TABLES_SHOWN, columns_view, describe, info_view, table_named
+    from covary.cli.index_view import TABLES_SHOWN, columns_view, info_view
     from covary.cli.terminal import console, print_json, show
+    from covary.query.describe import describe_index
 
-    facts = describe(index)
-    chosen = table_named(facts, table) if table is not None else None
+    facts = describe_index(index)
+    chosen = facts.find_table(table) if table is not None else None
     if as_json and chosen:
         print_json(asdict(chosen))
     elif as_json:
@@ -286,9 +287,9 @@ def query(
 
 def _show_hits(hits: "Hits", table: str, index: "Index") -> None:
     from covary.cli.answer_view import hits_view, no_hits_view
-    from covary.cli.index_view import describe
     from covary.cli.join_words import explanations_view
     from covary.cli.terminal import console, show
+    from covary.query.describe import describe_index
     from covary.sketching.open_table import open_table
 
     if hits:
@@ -299,7 +300,7 @@ def _show_hits(hits: "Hits", table: str, index: "Index") -> None:
     mine = open_table(table, hits.query.key)
     rows = next(mine.batches).drop_nulls().unique(maintain_order=True).head(KEYS_SHOWN)
     keys = [", ".join(map(str, row)) for row in rows.rows()]
-    show(no_hits_view(hits, describe(index.path), mine.path, mine.columns, keys))
+    show(no_hits_view(hits, describe_index(index.path), mine.path, mine.columns, keys))
 
 
 app.command(cls=Command, rich_help_panel="Ask")(comparing.pairs)

@@ -1,193 +1,48 @@
-"""The facts of an index, gathered from its files, and how they are told to a person."""
+"""An index as a person sees it: after a build, by `covary info`, and one table of it."""
 
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from covary.cli.change_view import done, touched
 from covary.cli.words import count_of, duration, lines_of, names_of, printable, size_of, table_of
-from covary.errors import TableError, near_names
 from covary.index.history import Change
-from covary.index.reason_words import leaves_day_open
-from covary.index.table_records import TableRecord, records_of
-from covary.own_files import MANIFEST
-from covary.query.stored_sketches import StoredSketches
+from covary.index.table_records import TableRecord
+from covary.query.describe import IndexSummary
 
 SKIPPED_SHOWN = 20
 TABLES_SHOWN = 50
 
 
-@dataclass(frozen=True, slots=True)
-class IndexFacts:
-    """What can be told of an index without asking it anything.
-
-    Attributes:
-        entries: ⟨key, number⟩ entries of all sketches together.
-        bytes: what the index takes on disk.
-        unsketched: names of tables without a key column or without a number column.
-        removed: where the tables are that were removed by hand, and stay away until they are named.
-        contents: every table that was found.
-    """
-
-    index: str
-    format: int
-    size: int
-    aggregates: tuple[str, ...]
-    hash: str
-    keys: str
-    sources: tuple[str, ...]
-    segments: int
-    sketches: int
-    entries: int
-    bytes: int
-    unsketched: tuple[str, ...]
-    removed: tuple[str, ...]
-    contents: tuple[TableRecord, ...]
-
-    @property
-    def read(self) -> list[TableRecord]:
-        """The tables that were read."""
-        return [table for table in self.contents if table.problem is None]
-
-    @property
-    def skipped(self) -> list[TableRecord]:
-        """The tables that were not."""
-        return [table for table in self.contents if table.problem is not None]
-
-    @property
-    def out_of_reach(self) -> list[TableRecord]:
-        """The sources that could not be looked into, which are of no source themselves."""
-        return [table for table in self.skipped if self.is_source(table)]
-
-    def is_source(self, skipped: TableRecord) -> bool:
-        """Whether what was skipped is a source, and not a table of one."""
-        return not skipped.source and skipped.place in self.sources
-
-    @property
-    def damaged(self) -> list[TableRecord]:
-        """The tables that were read though something is wrong with them."""
-        return [table for table in self.read if table.damage]
-
-    @property
-    def rows(self) -> int:
-        """The rows of all tables that were read."""
-        return sum(table.rows for table in self.read)
-
-    @property
-    def bytes_per_entry(self) -> float | None:
-        """What an entry takes on disk, all else shared out among the entries."""
-        return self.bytes / self.entries if self.entries else None
-
-    @property
-    def ambiguous(self) -> list[str]:
-        """The columns of dates whose cells leave open which number is the day."""
-        return [
-            f"{table.name}.{column.name}"
-            for table in self.read
-            for column in table.columns
-            if column.role and leaves_day_open(column.reason)
-        ]
-
-    @property
-    def not_understood(self) -> tuple[int, int]:
-        """How many cells that were there could not be read, and in how many columns."""
-        counts = [column.not_understood or 0 for table in self.read for column in table.columns]
-        return sum(counts), sum(count > 0 for count in counts)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the totals as they stand in JSON, and the skipped tables."""
-        totals = {name: getattr(self, name) for name in self.__slots__ if name != "contents"}
-        return totals | {
-            "bytes_per_entry": self.bytes_per_entry,
-            "nothing_to_sketch": len(self.unsketched),
-            "tables": len(self.read),
-            "rows": self.rows,
-            "ambiguous": self.ambiguous,
-            "not_understood": self.not_understood[0],
-            "skipped": [{"table": t.name, "path": t.place, "reason": t.problem} for t in self.skipped],
-            "damaged": [{"table": t.name, "path": t.place, "damage": t.damage} for t in self.damaged],
-            "left_out": [{"table": t.name, "what": t.left_out} for t in self.read if t.left_out],
-            "remarks": [{"table": t.name, "remarks": t.remarks} for t in self.read if t.remarks],
-        }
-
-
-def describe(path: Path) -> IndexFacts:
-    """Gather the facts of an index from its files."""
-    index = StoredSketches.open(path)
-    manifest, segments = index.manifest, index.segments
-    files = [file for stored in manifest.segments for file in stored.files.values()]
-    contents = records_of(index.tables)
-    left = Counter(table.name for table in contents if table.problem is None) - Counter(
-        name for segment in segments for name in segment.sketched_tables()
-    )
-    return IndexFacts(
-        index=str(path),
-        format=manifest.format,
-        size=manifest.config.size,
-        aggregates=manifest.config.aggregates,
-        hash=manifest.config.hash,
-        keys=manifest.config.normaliser,
-        sources=manifest.sources,
-        segments=len(segments),
-        sketches=index.sketch_count,
-        entries=sum(segment.entries for segment in segments),
-        bytes=(path / MANIFEST).stat().st_size + sum(file.size for file in files),
-        unsketched=tuple(left.elements()),
-        removed=manifest.excluded,
-        contents=tuple(contents),
-    )
-
-
-def columns_of(table: TableRecord, role: str) -> list[str]:
-    """Return the columns of a table that serve as "key" or as "number"."""
-    return [column.name for column in table.columns if role in column.role.split(" and ")]
-
-
-def table_named(index: IndexFacts, name: str) -> TableRecord:
-    """Look a table up by name, offering near ones."""
-    by_name = {table.name: table for table in index.contents}
-    if name in by_name:
-        return by_name[name]
-    near = near_names(name, by_name)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"covary info {index.index} lists them"
-    raise TableError(f"{index.index} holds no table {name!r}; {hint}")
-
-
-def build_view(index: IndexFacts, change: Change, elapsed_ms: float) -> RenderableType:
+def build_view(index: IndexSummary, change: Change, elapsed_ms: float) -> RenderableType:
     """Report a build: what was indexed, what was not and why, and what to do next."""
     if change.kept or change.removed or change.changed or change.lost:
         lines = [
             f"{done(change)} This took {duration(elapsed_ms)}.",
             *touched(change),
-            f"{index.index} now holds {_tables(index)} {_sketches(index)}.",
+            f"{index.index} now holds {_count_tables(index)} {_count_sketches(index)}.",
         ]
     else:
-        lines = [
-            f"Indexed {_tables(index)} into {index.index} in {duration(elapsed_ms)}: {_sketches(index)}."
-        ]
-    lines += _left_out(index)
+        took = duration(elapsed_ms)
+        lines = [f"Indexed {_count_tables(index)} into {index.index} in {took}: {_count_sketches(index)}."]
+    lines += _list_losses(index)
     if index.sketches:
         lines.append(f"Ask it: covary query TABLE --key COLUMN --value COLUMN --index {index.index}")
     return lines_of(lines)
 
 
-def skipped_words(index: IndexFacts) -> str:
+def count_skipped(index: IndexSummary) -> str:
     """Count what was skipped: "1 source and 2 tables"."""
-    sources = len(index.out_of_reach)
-    counts = ((sources, "source"), (len(index.skipped) - sources, "table"))
+    counts = ((len(index.skipped_sources), "source"), (len(index.skipped_tables), "table"))
     return " and ".join(count_of(count, noun) for count, noun in counts if count)
 
 
-def info_view(index: IndexFacts, most: int | None = TABLES_SHOWN) -> RenderableType:
+def info_view(index: IndexSummary, most: int | None = TABLES_SHOWN) -> RenderableType:
     """Describe an index: its settings, its size, its tables, and what it left out."""
     per_entry = f", {index.bytes_per_entry:.1f} bytes per entry" if index.bytes_per_entry else ""
     head = [
-        f"{index.index}: {_tables(index)} {_sketches(index)}{per_entry}.",
+        f"{index.index}: {_count_tables(index)} {_count_sketches(index)}{per_entry}.",
         f"Made with size {index.size:,}, aggregate {', '.join(index.aggregates)}, hash {index.hash}, "
         f"keys {index.keys}, format {index.format}; {count_of(index.segments, 'segment')}.",
         f"Made from {names_of(index.sources)}.",
@@ -196,19 +51,19 @@ def info_view(index: IndexFacts, most: int | None = TABLES_SHOWN) -> RenderableT
         removed = count_of(len(index.removed), "table")
         head.append(f"Removed by hand, until named to covary index: {removed}, {names_of(index.removed)}.")
     if not index.read:
-        return lines_of([*head, *_left_out(index), add_tables(index)])
+        return lines_of([*head, *_list_losses(index), add_tables(index)])
     head.append("")
     table = table_of("table", "rows>", "keys", "numbers")
     for each in index.read[:most]:
-        keys, numbers = (Text(names_of(columns_of(each, role))) for role in ("key", "number"))
+        keys, numbers = (Text(names_of(each.columns_as(role))) for role in ("key", "number"))
         table.add_row(Text(printable(each.name), "bold"), f"{each.rows:,}", keys, numbers)
     more = len(index.read) - len(index.read[:most])
     tail = [f"and {more:,} more tables: covary info {index.index} --json"] if more > 0 else []
-    tail += ["", *_left_out(index), f"One table's columns: covary info {index.index} --table NAME"]
+    tail += ["", *_list_losses(index), f"One table's columns: covary info {index.index} --table NAME"]
     return Group(lines_of(head), table, lines_of(tail))
 
 
-def add_tables(index: IndexFacts) -> str:
+def add_tables(index: IndexSummary) -> str:
     """Say how an index without tables gets some."""
     return f"It holds no tables; add some: covary index SOURCE --into {index.index}"
 
@@ -218,38 +73,31 @@ def columns_view(table: TableRecord) -> RenderableType:
     columns = table_of("column", "kind", "role", "missing>", "not understood>", "why")
     for column in table.columns:
         name = Text(printable(column.name), "bold")
-        counts = (column.missing, column.not_understood)
-        lost = ["" if count is None else f"{count:,}" for count in counts]
-        columns.add_row(name, column.kind, column.role or "-", *lost, Text(printable(column.reason)))
-    head = f"{table.name}: {count_of(table.rows, 'row')}, {size_of(table.bytes)}, {table.place}"
-    said = [*table.damage, *table.left_out, *table.remarks, *_lost(table), *_joint_keys(table)]
-    return Group(lines_of([head]), columns, lines_of(said))
-
-
-def _lost(table: TableRecord) -> list[str]:
-    """Show some of what was not understood, column by column."""
-    return [
+        counts = ("" if n is None else f"{n:,}" for n in (column.missing, column.not_understood))
+        columns.add_row(name, column.kind, column.role or "-", *counts, Text(printable(column.reason)))
+    head = f"{table.name}: {count_of(table.rows, 'row')}, {size_of(table.bytes)}, {table.location}"
+    lines = [*table.damage, *table.left_out, *table.remarks]
+    lines += [
         f"{column.name}: not understood, for example {', '.join(map(repr, column.not_understood_examples))}"
         for column in table.columns
         if column.not_understood_examples
     ]
-
-
-def _joint_keys(table: TableRecord) -> list[str]:
-    """Name the keys of several columns."""
     joint = dict.fromkeys(key for column in table.columns for key in column.keys if key != column.name)
-    return [f"keys of several columns: {'; '.join(joint)}"] if joint else []
+    if joint:
+        lines.append(f"keys of several columns: {'; '.join(joint)}")
+    return Group(lines_of([head]), columns, lines_of(lines))
 
 
-def _tables(index: IndexFacts) -> str:
+def _count_tables(index: IndexSummary) -> str:
     return f"{count_of(len(index.read), 'table')}, {count_of(index.rows, 'row')},"
 
 
-def _sketches(index: IndexFacts) -> str:
+def _count_sketches(index: IndexSummary) -> str:
     return f"{count_of(index.sketches, 'sketch')} of column pairs, {size_of(index.bytes)} on disk"
 
 
-def _left_out(index: IndexFacts) -> list[str]:
+def _list_losses(index: IndexSummary) -> list[str]:
+    """Say what the index does not hold though its sources do, and what was read in an unusual way."""
     lines = []
     if index.unsketched:
         has = "has" if len(index.unsketched) == 1 else "have"
@@ -260,43 +108,32 @@ def _left_out(index: IndexFacts) -> list[str]:
         columns = count_of(len(index.ambiguous), "column of dates")
         read = f"read as month first: {names_of(index.ambiguous)}"
         lines.append(f"Day or month first can't be told in {columns}, {read}.")
-    cells, of_columns = index.not_understood
+    cells, column_count = index.not_understood
     if cells:
         where = f"covary info {index.index} --table NAME shows them"
         lines.append(
-            f"{count_of(cells, 'cell')} of {count_of(of_columns, 'column')} not understood: {where}."
+            f"{count_of(cells, 'cell')} of {count_of(column_count, 'column')} not understood: {where}."
         )
-    lines += _told_of_tables(
-        "read though damaged", [(table.place, table.damage) for table in index.damaged], index
-    )
-    lines += _told_of_tables(
-        "sketched in part", [(table.name, table.left_out) for table in index.read if table.left_out], index
-    )
-    lines += _told_of_tables(
-        "with a remark", [(table.name, table.remarks) for table in index.read if table.remarks], index
-    )
-    out_of_reach = index.out_of_reach
-    if out_of_reach:
-        sources = count_of(len(out_of_reach), "source")
-        kept = f"what is known of {'it' if len(out_of_reach) == 1 else 'them'} is kept"
+    lines += _list_tables(index, "read though damaged", [(t.location, t.damage) for t in index.read])
+    lines += _list_tables(index, "sketched in part", [(t.name, t.left_out) for t in index.read])
+    lines += _list_tables(index, "with a remark", [(t.name, t.remarks) for t in index.read])
+    sources = index.skipped_sources
+    if sources:
+        kept = f"what is known of {'it' if len(sources) == 1 else 'them'} is kept"
         forget = f"covary remove {index.index} SOURCE forgets one"
-        lines.append(f"{sources} could not be looked into; {kept} ({forget}):")
-        lines += [f"  {source.path}: {source.problem}" for source in out_of_reach[:SKIPPED_SHOWN]]
-    skipped = [table for table in index.skipped if not index.is_source(table)]
-    if skipped:
-        lines.append(f"{count_of(len(skipped), 'table')} skipped:")
-        lines += [f"  {table.place}: {table.problem}" for table in skipped[:SKIPPED_SHOWN]]
-    if len(skipped) > SKIPPED_SHOWN:
-        lines.append(f"  and {len(skipped) - SKIPPED_SHOWN:,} more: covary info {index.index} --json")
-    return lines
+        lines.append(f"{count_of(len(sources), 'source')} could not be looked into; {kept} ({forget}):")
+        lines += [f"  {source.path}: {source.problem}" for source in sources[:SKIPPED_SHOWN]]
+    skipped = [(table.location, (str(table.problem),)) for table in index.skipped_tables]
+    return lines + _list_tables(index, "skipped", skipped)
 
 
-def _told_of_tables(what: str, said: Sequence[tuple[str, Sequence[str]]], index: IndexFacts) -> list[str]:
-    """Count tables, and repeat what was written down about the first of them."""
-    if not said:
+def _list_tables(index: IndexSummary, what: str, tables: Sequence[tuple[str, Sequence[str]]]) -> list[str]:
+    """Count the tables about which the index keeps some sentences, and show those of the first."""
+    tables = [(name, sentences) for name, sentences in tables if sentences]
+    if not tables:
         return []
-    lines = [f"{count_of(len(said), 'table')} {what}:"]
-    lines += [f"  {name}: {'; '.join(sentences)}" for name, sentences in said[:SKIPPED_SHOWN]]
-    if len(said) > SKIPPED_SHOWN:
-        lines.append(f"  and {len(said) - SKIPPED_SHOWN:,} more: covary info {index.index} --json")
+    lines = [f"{count_of(len(tables), 'table')} {what}:"]
+    lines += [f"  {name}: {'; '.join(sentences)}" for name, sentences in tables[:SKIPPED_SHOWN]]
+    if len(tables) > SKIPPED_SHOWN:
+        lines.append(f"  and {len(tables) - SKIPPED_SHOWN:,} more: covary info {index.index} --json")
     return lines

@@ -114,9 +114,13 @@ class TableRecord:
         return bool(self.damage)
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """Where it is, and which table of what is there."""
         return table_place(self.path, self.member)
+
+    def columns_as(self, role: str) -> list[str]:
+        """Return the names of the columns that serve as "key" or as "number"."""
+        return [column.name for column in self.columns if role in column.role.split(" and ")]
 
 
 def table_frame(records: Sequence[TableRecord]) -> pl.DataFrame:

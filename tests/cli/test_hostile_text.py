@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from covary.cli import app as cli
 from covary.cli import terminal
 from covary.cli.change_view import done_view, history_view, inspection_view
-from covary.cli.index_view import build_view, describe
+from covary.cli.index_view import build_view
 from covary.cli.join_words import explanations_view
 from covary.cli.pair_view import pairs_view
 from covary.cli.progress import _bar
@@ -32,6 +32,7 @@ from covary.index.table_records import ColumnNote, TableRecord
 from covary.pipeline.progress_log import Progress
 from covary.query.all_pairs import Pair, Pairs
 from covary.query.ask import open_index
+from covary.query.describe import describe_index
 from covary.sketching.kernel import finish, sketch_rows
 from covary.sketching.key_columns import exact_key
 from covary.sketching.sketch_types import SketchConfig
@@ -152,7 +153,7 @@ def test_no_view_shows_an_order(index, width, capsys, tmp_path):
     assert MARKUP in printed(pairs_view(pairs, width), capsys).replace("\n", "") or width == 80
     printed(explanations_view(replace(answer, query=asked, hits=tuple(hostile_hits))), capsys)
     change = Change(HOSTILE, 1, 1, 1, 1, 1, names={kind: [HOSTILE] for kind in ("new", "lost", HOSTILE)})
-    for view in (build_view(describe(index), change, 5), done_view(HOSTILE, change)):
+    for view in (build_view(describe_index(index), change, 5), done_view(HOSTILE, change)):
         printed(view, capsys)
     printed(history_view([change] * 1001, HOSTILE), capsys)
     found = Inspection(HOSTILE, 1, 1, 1, {HOSTILE: HOSTILE}, (HOSTILE,), (HOSTILE,), (HOSTILE,))

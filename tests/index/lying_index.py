@@ -12,7 +12,6 @@ import numpy as np
 import polars as pl
 
 from covary.build.upkeep import compact_index
-from covary.cli.index_view import describe
 from covary.errors import CovaryError, DamagedIndex
 from covary.index.check import check_index
 from covary.index.commit import building, commit
@@ -21,6 +20,7 @@ from covary.index.segment_files import Segment, write_segment
 from covary.index.segment_layout import build_segment
 from covary.index.table_records import TableRecord
 from covary.query.ask import open_index
+from covary.query.describe import describe_index
 from covary.sketching.kernel import finish, sketch_rows
 from covary.sketching.key_columns import exact_key
 from covary.sketching.sketch_types import SketchConfig
@@ -104,7 +104,7 @@ COMMANDS = {
     "spearman": lambda folder: ask(folder, "spearman"),
     "sketches": look_at_every_sketch,
     "query": ask_for_hits,
-    "info": lambda folder: describe(folder).entries,
+    "info": lambda folder: describe_index(folder).entries,
     "check": lambda folder: len(check_index(folder).damaged),
     "compact": lambda folder: compact_index(folder).kept,
 }

@@ -206,8 +206,9 @@ def test_an_estimate_of_two_tables_finds_the_order_of_columns_and_the_granularit
 
 
 def test_a_build_reports_ambiguous_dates_and_what_was_not_understood(tmp_path, without_spark):
-    from covary.cli.index_view import build_view, columns_view, describe, table_named  # noqa: PLC0415
+    from covary.cli.index_view import build_view, columns_view  # noqa: PLC0415
     from covary.index.history import read_history  # noqa: PLC0415
+    from covary.query.describe import describe_index  # noqa: PLC0415
 
     tables = tmp_path / "tables"
     tables.mkdir()
@@ -216,13 +217,13 @@ def test_a_build_reports_ambiguous_dates_and_what_was_not_understood(tmp_path, w
     pl.DataFrame({"day": days, "cost": costs}).write_csv(tables / "costs.csv")
     covary.build_index(tables, into=tmp_path / "i.covary")
     [change] = read_history(tmp_path / "i.covary")
-    facts = describe(tmp_path / "i.covary")
+    facts = describe_index(tmp_path / "i.covary")
     assert (facts.ambiguous, facts.not_understood) == (["costs.day"], (2, 1))
     assert facts.to_dict()["ambiguous"] == ["costs.day"]
     said = text_of(build_view(facts, change, 1.0))
     assert "Day or month first can't be told in 1 column of dates, read as month first: costs.day." in said
     assert "2 cells of 1 column not understood" in said
-    shown = text_of(columns_view(table_named(facts, "costs")))
+    shown = text_of(columns_view(facts.find_table("costs")))
     assert "cost: not understood, for example '13-21', '9/9'" in shown
     cost = next(column for column in facts.contents[0].columns if column.name == "cost")
     assert (cost.missing, cost.not_understood) == (2, 2)

@@ -14,12 +14,12 @@ from typer.testing import CliRunner
 from covary import open_index, sketch
 from covary.cli import app as cli
 from covary.cli.answer_view import hits_view
-from covary.cli.index_view import describe
 from covary.errors import DamagedTable, UnreadableTable
 from covary.index.segment_files import open_segment
 from covary.pipeline import plan as plans
 from covary.pipeline.plan import PARTS, Settings, group_name, plan, table_name
 from covary.pipeline.tasks import merge_chunks, sketch_chunk, sketch_group
+from covary.query.describe import describe_index
 from covary.sketching.sketch_types import SketchConfig
 from covary.tables.discover import find_tables, table_at
 from covary.tables.faults import Faults
@@ -351,7 +351,7 @@ def test_an_index_tells_damage_and_so_does_an_answer(tmp_path, own_table, build_
     (tmp_path / "lake" / "theirs.csv").write_text(changed({100: before_day}))
     (tmp_path / "lake" / "clean.csv").write_text(text_of(ROWS))
     build_alone([tmp_path / "lake"], tmp_path / "index", size=512)
-    facts = describe(tmp_path / "index")
+    facts = describe_index(tmp_path / "index")
     assert [table.name for table in facts.damaged] == ["theirs"]
     assert {table.name: table.rows for table in facts.read} == {"clean": 300, "theirs": 300}
     with pytest.warns(DamagedTable):
