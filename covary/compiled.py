@@ -7,34 +7,37 @@ In a zip it is kept by the zip's path: a zip of covary is named by its content.
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from hashlib import sha256
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
 
 HERE = files("covary")
 IMPORTED = re.compile(rb"^from (covary[\w.]+) import", re.MULTILINE)
-unsigned = np.uint64  # an unsigned place needs no check for a negative one
+unsigned = np.uint64  # a position without a sign needs no check for a negative one
+Loop = TypeVar("Loop", bound=Callable[..., Any])
 
 
-def compiled(loop: Callable[..., Any], **options: Any) -> Any:
+def compiled(loop: Loop, fastmath: Collection[str] = ()) -> Loop:
     """Compile a loop when it is first called, once on a machine."""
+    options: Any = {"nogil": True, "fastmath": set(fastmath) or False}
     with _kept_under_digest():
         try:
-            return numba.njit(nogil=True, cache=_CAN_KEEP, **options)(loop)
+            code = numba.njit(cache=_CAN_KEEP, **options)(loop)
         except RuntimeError:  # no folder can be written to: it is compiled in every process
-            return numba.njit(nogil=True, **options)(loop)
+            code = numba.njit(**options)(loop)
+    return cast(Loop, code)
 
 
-def adding_in_any_order(loop: Callable[..., Any]) -> Any:
+def adding_in_any_order(loop: Loop) -> Loop:
     """Compile a loop whose sums may be added in any order, and so several at a time."""
-    return compiled(loop, fastmath={"reassoc", "contract", "nsz"})
+    return compiled(loop, {"reassoc", "contract", "nsz"})
 
 
 @contextmanager

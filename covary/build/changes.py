@@ -3,10 +3,10 @@
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from covary.tables.local import matches
-from covary.index.table_records import TableRecord
 from covary.index.segment_files import Segment
+from covary.index.table_records import TableRecord
 from covary.tables.discover import KnownNames, Listing
+from covary.tables.local import matches
 from covary.tables.source import Identity, SkippedSource, TableSource, writable
 
 HELD_TABLES = "it held tables before and holds none now"

@@ -8,10 +8,10 @@ from pathlib import Path
 from covary.build.changes import KnownTable, known_tables
 from covary.errors import DamagedIndex
 from covary.index.check import require_sound, require_whole
-from covary.index.table_records import TableRecord
-from covary.index.segment_files import Segment, StoredSegment, open_description, open_segment
-from covary.tables.discover import Listing
 from covary.index.manifest import Manifest, segment_folder
+from covary.index.segment_files import Segment, StoredSegment, open_description, open_segment
+from covary.index.table_records import TableRecord
+from covary.tables.discover import Listing
 
 DAMAGED = "it was damaged in the index and is not to be found in its source now"
 

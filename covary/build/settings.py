@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from covary.errors import CovaryError
-from covary.sketching.key_columns import SEPARATOR
 from covary.columns.key_text import NORMALISERS, normaliser_of
+from covary.errors import CovaryError
+from covary.index.manifest import Manifest
+from covary.sketching.key_columns import SEPARATOR
 from covary.sketching.open_table import KeyName
 from covary.sketching.sketch_types import DEFAULT_SIZE, SketchConfig
-from covary.index.manifest import Manifest
 
 DEFAULT_HASH = "xxhash64"
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from covary.build.changes import KnownTable
 from covary.errors import CovaryError, NoTables
-from covary.tables.files import is_url
-from covary.tables.local import AN_INDEX, matches
+from covary.index.manifest import Manifest
 from covary.secrets import Secrets
 from covary.tables.discover import Listing, source_name
-from covary.index.manifest import Manifest
+from covary.tables.files import is_url
+from covary.tables.local import AN_INDEX, matches
 from covary.tables.source import table_place
 
 Source = str | os.PathLike[str]

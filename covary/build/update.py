@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
-from covary.pipeline.reading_process import apart
-from covary.build.settings import AskedSettings
 from covary.build.changes import Changes, compare, names_to_keep, same_as_before, with_emptied_sources
+from covary.build.previous import Held, held_by
+from covary.build.settings import AskedSettings
 from covary.build.sources import (
     Source,
     looking_for_tables,
@@ -25,30 +25,30 @@ from covary.build.sources import (
     without_index,
     without_removed,
 )
-from covary.index.commit import building, commit
+from covary.build.trust import remember_given, require_given
+from covary.build.upkeep import in_few_segments, without_tables, written
 from covary.errors import CannotWrite, NoSuchColumn, NoTables
-from covary.build.previous import Held, held_by
+from covary.index.commit import building, commit
 from covary.index.history import Change
-from covary.sketching.key_choice import split_key
-from covary.sketching.key_columns import SEPARATOR
+from covary.index.manifest import Manifest, read_manifest, refuse_url
+from covary.index.merge import all_of, merged
+from covary.index.segment_files import Segment, open_segment, write_part
+from covary.index.segment_layout import build_segment
 from covary.pipeline.limits import DEFAULT_LIMITS, Limits, limits_of
 from covary.pipeline.look_apart import looking_apart
-from covary.build.upkeep import in_few_segments, without_tables, written
-from covary.index.merge import all_of, merged
-from covary.query.open_segment import compile_ahead
-from covary.sketching.open_table import KeyName
-from covary.pipeline.run import plan_apart, run_on_spark, sketch_spark_tables
 from covary.pipeline.plan import PARTS, PROGRESS, Settings
-from covary.tables.databases import held_in_one_state
-from covary.query.ask import Index
-from covary.index.segment_layout import build_segment
-from covary.index.segment_files import Segment, open_segment, write_part
-from covary.tables.discover import find_tables, source_name, with_checksums
-from covary.pipeline.session import session
-from covary.tables.spark_catalog import FORMAT
-from covary.index.manifest import Manifest, read_manifest, refuse_url
-from covary.build.trust import remember_given, require_given
 from covary.pipeline.progress_log import OnProgress, watching
+from covary.pipeline.reading_process import apart
+from covary.pipeline.run import plan_apart, run_on_spark, sketch_spark_tables
+from covary.pipeline.session import session
+from covary.query.ask import Index
+from covary.query.open_segment import compile_ahead
+from covary.sketching.key_choice import split_key
+from covary.sketching.key_columns import SEPARATOR
+from covary.sketching.open_table import KeyName
+from covary.tables.databases import held_in_one_state
+from covary.tables.discover import find_tables, source_name, with_checksums
+from covary.tables.spark_catalog import FORMAT
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,17 +8,17 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from covary.build.changes import KnownTable, known_tables
-from covary.index.commit import Draft, building, commit
 from covary.errors import TableError
-from covary.sketching.hashing import HashScheme
-from covary.index.history import Change
 from covary.index.check import require_sound, require_whole
-from covary.tables.local import matches
-from covary.index.merge import Part, entries_by_table, merged, room_for, without
-from covary.index.segment_layout import build_segment
-from covary.index.segment_files import Segment, StoredSegment, open_segment, write_segment
-from covary.tables.discover import source_name
+from covary.index.commit import Draft, building, commit
+from covary.index.history import Change
 from covary.index.manifest import Manifest, read_manifest, segment_folder
+from covary.index.merge import Part, entries_by_table, merged, room_for, without
+from covary.index.segment_files import Segment, StoredSegment, open_segment, write_segment
+from covary.index.segment_layout import build_segment
+from covary.sketching.hashing import HashScheme
+from covary.tables.discover import source_name
+from covary.tables.local import matches
 from covary.tables.source import shown, table_place
 
 OnProgress = Callable[[int, int], None]

@@ -12,7 +12,7 @@ from covary.index.manifest import Manifest, read_manifest, segment_folder
 from covary.index.segment_arrays import blocks_of, named_by, places_below
 from covary.index.segment_files import NAMED, Segment, StoredFile, StoredSegment, checksum_of, open_segment
 from covary.index.segment_layout import identities
-from covary.index.soundness import ALTERED, LONG, look_at_all
+from covary.index.soundness import check_all
 from covary.own_files import require_file, require_folder
 from covary.sketching.hashing import HashScheme
 
@@ -115,12 +115,7 @@ def require_sound_segment(segment: Segment, scheme: HashScheme) -> None:
     """Refuse a segment of which anything is altered, or leads outside of it: all of it is looked at."""
     arrays, checked = segment.arrays, segment.arrays.checked
     blocks = blocks_of(segment)
-    wrong, of = look_at_all(
-        tuple(blocks.hashes), tuple(blocks.posting_starts), tuple(blocks.posting_blocks),
-        tuple(blocks.posting_entries), tuple(blocks.layout), tuple(blocks.members), tuple(blocks.values),
-    )  # fmt: skip
-    if wrong:
-        raise arrays.altered(LONG[of]) if wrong == ALTERED else arrays.impossible(LONG[of])
+    arrays.require_sound(check_all(blocks))
     keys = arrays["keys.hash"][places_below(segment, "dictionary.place", checked["keys.hash"].array.size)]
     begins = np.zeros(keys.size, dtype=np.bool_)
     begins[blocks.layout.dictionary_starts[:-1]] = True

@@ -9,9 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from covary.arrays import Bytes
-
-Words = npt.NDArray[np.uint64]
+from covary.arrays import Array, Bytes, Words
 
 PIECE_BYTES = 4096
 PIECE_WORDS = PIECE_BYTES // 8
@@ -32,7 +30,7 @@ class CheckedArray(NamedTuple):
         seen: for each piece 1 once it was held against its checksum; all 1 in memory.
     """
 
-    array: npt.NDArray[Any]
+    array: Array
     content: Bytes
     sums: Words
     seen: Bytes
@@ -43,7 +41,7 @@ def piece_count(length: int) -> int:
     return -(-length // PIECE_BYTES)
 
 
-def checksums_of(array: npt.NDArray[Any]) -> Words:
+def checksums_of(array: Array) -> Words:
     """Return the checksum of each piece of an array."""
     content = content_of(array)
     whole = content.size // PIECE_BYTES
@@ -66,23 +64,23 @@ def _sums(words: Words, length: int) -> Words:
     return sums + np.uint64(length)
 
 
-def content_of(array: npt.NDArray[Any]) -> Bytes:
+def content_of(array: Array) -> Bytes:
     """Return the bytes of an array."""
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
 
-def in_memory(array: npt.NDArray[Any]) -> CheckedArray:
+def in_memory(array: Array) -> CheckedArray:
     """Take an array that was not read from anywhere."""
     seen = np.ones(piece_count(array.nbytes), dtype=np.uint8)
     return _read_only(array, np.empty(0, dtype=np.uint64), seen)
 
 
-def on_disk(array: npt.NDArray[Any], sums: Words) -> CheckedArray:
+def on_disk(array: Array, sums: Words) -> CheckedArray:
     """Take an array of a file, none of which was looked at so far."""
     return _read_only(array, sums, np.zeros(sums.size, dtype=np.uint8))
 
 
-def _read_only(array: npt.NDArray[Any], sums: Words, seen: Bytes) -> CheckedArray:
+def _read_only(array: Array, sums: Words, seen: Bytes) -> CheckedArray:
     # One kind of array, wherever it is from, so that compiled loops are compiled once.
     own = np.ascontiguousarray(array).view()
     own.setflags(write=False)

@@ -12,9 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from covary.arrays import Array, Integers
 from covary.index.segment_arrays import places_below
 from covary.index.segment_files import COUNTED, NAMED, Segment
-from covary.index.segment_layout import Places, Sketched, concatenated, lay_out, pieces, starts_of
+from covary.index.segment_layout import Sketched, concatenated, lay_out, pieces, starts_of
 from covary.sketching.hashing import HashScheme
 
 ENTRIES_PER_SEGMENT = 1 << 25
@@ -27,7 +28,7 @@ class Part:
     """A segment, and the places of the tables in it that are left."""
 
     segment: Segment
-    tables: Places
+    tables: Integers
 
 
 def all_of(segment: Segment) -> Part:
@@ -71,7 +72,7 @@ def _by_name(parts: Sequence[Part]) -> list[int]:
     return every.sort("name", "path", "member", "place")["place"].to_list()
 
 
-def entries_by_table(part: Part) -> Places:
+def entries_by_table(part: Part) -> Integers:
     """Count the entries of each table that is left."""
     segment, sizes = part.segment, part.segment.arrays["key_sets.size"]
     height = segment.places.height
@@ -81,7 +82,7 @@ def entries_by_table(part: Part) -> Places:
     return every[part.tables]
 
 
-def _cut(entries: Places, room: int) -> Iterator[slice]:
+def _cut(entries: Integers, room: int) -> Iterator[slice]:
     """Cut a list of tables into segments of bounded weight, however they came together."""
     start, filled = 0, 0
     for place, weight in enumerate(entries.tolist()):
@@ -93,7 +94,7 @@ def _cut(entries: Places, room: int) -> Iterator[slice]:
         yield slice(start, entries.size)
 
 
-def _laid_flat(parts: Sequence[Part], of_part: npt.NDArray[np.int64], tables: Places) -> Sketched:
+def _laid_flat(parts: Sequence[Part], of_part: Integers, tables: Integers) -> Sketched:
     """Lay flat some tables, given by part and place, in that order."""
     chosen = [np.flatnonzero(of_part == number) for number in range(len(parts))]
     with ThreadPoolExecutor() as threads:
@@ -134,7 +135,7 @@ def _laid_flat(parts: Sequence[Part], of_part: npt.NDArray[np.int64], tables: Pl
     )
 
 
-def _taken(segment: Segment, numbers: Places, tables: Places) -> Sketched:
+def _taken(segment: Segment, numbers: Integers, tables: Integers) -> Sketched:
     """Lay flat some tables of one segment, and number them anew."""
     arrays = segment.arrays
     number_of = np.full(segment.places.height, -1)
@@ -147,7 +148,7 @@ def _taken(segment: Segment, numbers: Places, tables: Places) -> Sketched:
     entries = pieces(arrays["members.entry"], arrays["key_sets.member_start"][sets], sizes).astype(np.int64)
     in_dictionary = np.repeat(arrays["blocks.start"][arrays["key_sets.block"][sets]], sizes) + entries
     named = np.unique(np.concatenate([arrays[f"sketches.{name}"][wanted] for name in NAMED]))
-    sketches = {
+    sketches: dict[str, Array] = {
         "table": table[wanted].astype(np.uint32),
         "key_set": np.searchsorted(sets, key_set_of).astype(np.uint32),
         **{name: np.searchsorted(named, arrays[f"sketches.{name}"][wanted]) for name in NAMED},
@@ -179,12 +180,12 @@ def _renamed(part: Sketched, names: Sequence[str]) -> dict[str, npt.NDArray[np.g
     }
 
 
-def _table_of_sets(part: Sketched) -> Places:
+def _table_of_sets(part: Sketched) -> Integers:
     starts = starts_of(part.widths)[:-1]
     return part.sketches["table"][starts].astype(np.int64)
 
 
-def _rows(parts: Sequence[Part], of_part: npt.NDArray[np.int64], tables: Places) -> pl.DataFrame:
+def _rows(parts: Sequence[Part], of_part: Integers, tables: Integers) -> pl.DataFrame:
     heights = starts_of(np.array([part.segment.tables.height for part in parts]))
     every = pl.concat([part.segment.tables for part in parts])
     return every[heights[of_part] + tables]

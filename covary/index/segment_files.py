@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 import pyarrow.ipc
 import xxhash
 
+from covary.arrays import Array, Integers
 from covary.errors import DamagedIndex, StoreError
 from covary.index.checksums import (
     PIECE_BYTES,
@@ -29,6 +29,7 @@ from covary.index.checksums import (
     piece_count,
 )
 from covary.index.plain_arrow import NotPlainArrow, pack_table, read_batch, unpack_table
+from covary.index.soundness import Fault, Verdict
 from covary.index.table_records import NOTES, TABLES
 from covary.own_files import NotPlain, open_whole, require_folder
 
@@ -83,7 +84,7 @@ class MappedFile(NamedTuple):
     checksum: str
 
 
-class SoundArrays(Mapping[str, npt.NDArray[Any]]):
+class SoundArrays(Mapping[str, Array]):
     """The arrays of a segment by name; the file of one is held against its checksum when it is first used."""
 
     def __init__(
@@ -95,9 +96,9 @@ class SoundArrays(Mapping[str, npt.NDArray[Any]]):
         self.checked = checked
         self._files = files
         self._folder = folder
-        self._sound: dict[str, npt.NDArray[Any]] = {}
+        self._sound: dict[str, Array] = {}
 
-    def __getitem__(self, name: str) -> npt.NDArray[Any]:
+    def __getitem__(self, name: str) -> Array:
         if name not in self._sound:
             self._look_at(name)
             self._sound[name] = self.checked[name].array
@@ -119,19 +120,19 @@ class SoundArrays(Mapping[str, npt.NDArray[Any]]):
     def __len__(self) -> int:
         return len(self.checked)
 
-    def at(self, name: str, places: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+    def at(self, name: str, places: Integers) -> Array:
         """Return some items of a long array, of which only these are looked at; no place is negative."""
         checked = self.checked[name]
         try:
             sound = is_sound_at(checked, places * checked.array.itemsize // PIECE_BYTES)
-            items: npt.NDArray[Any] = checked.array[places]
+            items: Array = checked.array[places]
         except IndexError:
             raise self.impossible(name) from None
         if not sound:
             raise self.altered(name)
         return items
 
-    def between(self, name: str, start: int, end: int) -> npt.NDArray[Any]:
+    def between(self, name: str, start: int, end: int) -> Array:
         """Return neighbouring items of a long array, of which only these are looked at."""
         checked = self.checked[name]
         if not 0 <= start <= end <= checked.array.size:
@@ -149,6 +150,12 @@ class SoundArrays(Mapping[str, npt.NDArray[Any]]):
         """Say that what was read can't have been written by covary, though its checksum matches."""
         return _damaged(self._file(name), "it holds what covary can't have written")
 
+    def require_sound(self, verdict: Verdict) -> None:
+        """Refuse what a compiled loop found a fault with."""
+        if verdict.fault:
+            name = verdict.part.array
+            raise self.altered(name) if verdict.fault == Fault.ALTERED else self.impossible(name)
+
     def _file(self, name: str) -> Path:
         return (self._folder or Path()) / f"{name.partition('.')[0]}.arrow"
 
@@ -161,9 +168,7 @@ class Segment:
         self.read_frame = read_frame
 
     @classmethod
-    def in_memory(
-        cls, arrays: Mapping[str, npt.NDArray[Any]], tables: pl.DataFrame, names: pl.DataFrame
-    ) -> "Segment":
+    def in_memory(cls, arrays: Mapping[str, Array], tables: pl.DataFrame, names: pl.DataFrame) -> "Segment":
         """Make a segment that is not on disk."""
         frames = {"tables": tables.select(list(TABLES)), "notes": tables.select(list(NOTES)), "names": names}
         return cls(
@@ -268,14 +273,14 @@ def _write_files(segment: Segment, folder: Path) -> None:
         )
 
 
-def _write_arrays(file: Path, columns: Mapping[str, npt.NDArray[Any]]) -> None:
+def _write_arrays(file: Path, columns: Mapping[str, Array]) -> None:
     batch = pa.record_batch({name: as_arrow(array) for name, array in columns.items()})
     # Uncompressed: the file is mapped into memory and used where it lies.
     with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as writer:
         writer.write_batch(batch)
 
 
-def as_arrow(array: npt.NDArray[Any]) -> pa.Array:
+def as_arrow(array: Array) -> pa.Array:
     """Take an array as Arrow's without copying it, nor importing pandas as pyarrow's own way does."""
     whole = np.ascontiguousarray(array)
     return pa.Array.from_buffers(pa.from_numpy_dtype(whole.dtype), whole.size, [None, pa.py_buffer(whole)])
@@ -318,9 +323,7 @@ def open_segment(folder: Path, stored: StoredSegment | None = None) -> Segment:
     return Segment(sound, described.read_frame)
 
 
-def _with_sums(
-    arrays: Mapping[str, npt.NDArray[Any]], sums: npt.NDArray[Any], file: Path
-) -> dict[str, CheckedArray]:
+def _with_sums(arrays: Mapping[str, Array], sums: Array, file: Path) -> dict[str, CheckedArray]:
     """Give each array the checksums of its pieces, which lie one after the other."""
     checked: dict[str, CheckedArray] = {}
     start = 0
@@ -389,9 +392,7 @@ def _mapped(file: Path) -> mmap.mmap:
         raise StoreError(f"can't read {file}: {problem.strerror}{more}") from problem
 
 
-def _mapped_arrays(
-    file: Path, columns: Mapping[str, tuple[type, ...]]
-) -> tuple[pa.Buffer, dict[str, npt.NDArray[Any]]]:
+def _mapped_arrays(file: Path, columns: Mapping[str, tuple[type, ...]]) -> tuple[pa.Buffer, dict[str, Array]]:
     """Map a file of arrays into memory: all of it, and each array where it lies in it."""
     content = pa.py_buffer(_mapped(file))
     try:
@@ -407,7 +408,7 @@ def _mapped_arrays(
     return content, arrays
 
 
-def _as_numpy(column: pa.Array) -> npt.NDArray[Any]:
+def _as_numpy(column: pa.Array) -> Array:
     """Take a mapped column as an array where it lies; pyarrow's own way would import pandas."""
     kind = np.dtype(column.type.to_pandas_dtype())
     if not len(column):

@@ -11,16 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
-from covary.arrays import Floats
+from covary.arrays import Array, Floats, Integers, Truths, Words
 from covary.index.segment_files import COUNTED, NAMED, Segment
 from covary.index.table_records import TableRecord, table_frame
 from covary.sketching.hashing import SCHEMES, Hashes, HashScheme, smallest_first
 from covary.sketching.sketch_types import Sketch
 
-Places = npt.NDArray[np.int64]
 SETS_PER_BLOCK = 64
 LONG_PIECE = 32
 
@@ -42,15 +40,15 @@ class Sketched:
 
     tables: pl.DataFrame
     names: Sequence[str]
-    sketches: Mapping[str, npt.NDArray[Any]]
-    sizes: Places
-    complete: npt.NDArray[np.bool]
+    sketches: Mapping[str, Array]
+    sizes: Integers
+    complete: Truths
     reach: Floats
-    hashes: npt.NDArray[np.uint64]
+    hashes: Words
     values: Floats
 
     @property
-    def widths(self) -> Places:
+    def widths(self) -> Integers:
         """How many sketches share each key set."""
         return np.bincount(self.sketches["key_set"], minlength=self.sizes.size).astype(np.int64)
 
@@ -117,12 +115,12 @@ def _kind_of(count: str) -> type:
     return np.float64 if count in {"minimum", "maximum"} else np.int64
 
 
-def stored_hashes(hashes: Hashes) -> npt.NDArray[np.uint64]:
+def stored_hashes(hashes: Hashes) -> Words:
     """Write identities of either width as 64 bits without a sign."""
     return hashes.view(f"u{hashes.itemsize}").astype(np.uint64)
 
 
-def identities(stored: npt.NDArray[np.uint64], scheme: HashScheme) -> Hashes:
+def identities(stored: Words, scheme: HashScheme) -> Hashes:
     """Read identities as they were before they were stored."""
     kind = np.dtype(scheme.identity_type)
     return stored.astype(f"u{kind.itemsize}", copy=False).view(kind)
@@ -159,7 +157,7 @@ def lay_out(flat: Sketched, scheme: HashScheme) -> Segment:
     return Segment.in_memory(arrays, flat.tables, names)
 
 
-def _blocks(first_keys: npt.NDArray[np.uint64]) -> Places:
+def _blocks(first_keys: Words) -> Integers:
     """Number the block of each key set: those that begin with the same key share one until it is full."""
     by_key = np.argsort(first_keys, kind="stable")
     new_key = _changes(first_keys[by_key])
@@ -170,9 +168,7 @@ def _blocks(first_keys: npt.NDArray[np.uint64]) -> Places:
     return blocks
 
 
-def _dictionaries(
-    hashes: npt.NDArray[np.uint64], block_of: Places, sizes: Places, scheme: HashScheme
-) -> dict[str, npt.NDArray[Any]]:
+def _dictionaries(hashes: Words, block_of: Integers, sizes: Integers, scheme: HashScheme) -> dict[str, Array]:
     """Lay out the keys, each block's dictionary of them, each key set's places in it, and who holds a key."""
     block = np.repeat(block_of, sizes)
     in_order = smallest_first(hashes, scheme.order(identities(hashes, scheme)))
@@ -196,29 +192,29 @@ def _dictionaries(
     }
 
 
-def _as_entries(places: Places, starts: Places) -> npt.NDArray[Any]:
+def _as_entries(places: Integers, starts: Integers) -> Array:
     """Write places in dictionaries in as few bytes as the largest dictionary allows."""
     return places.astype(np.uint16 if np.diff(starts).max(initial=0) <= 1 << 16 else np.uint32)
 
 
-def _changes(ordered: npt.NDArray[Any]) -> npt.NDArray[np.bool]:
+def _changes(ordered: Array) -> Truths:
     """Mark the first of each run of equal items."""
     return np.concatenate([[True], ordered[1:] != ordered[:-1]])[: ordered.size]
 
 
-def starts_of(counts: npt.NDArray[Any]) -> Places:
+def starts_of(counts: Array) -> Integers:
     """Return where each item starts when so many of each lie one after the other, and where the last ends."""
     return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
 
 
-def _starts_in_order(lengths: Places, order: Places) -> Places:
+def _starts_in_order(lengths: Integers, order: Integers) -> Integers:
     """Return where each item starts when they lie in an order of their own."""
     starts = np.empty(lengths.size, dtype=np.int64)
     starts[order] = starts_of(lengths[order])[:-1]
     return starts
 
 
-def pieces(array: npt.NDArray[Any], starts: Places, lengths: Places) -> npt.NDArray[Any]:
+def pieces(array: Array, starts: Integers, lengths: Integers) -> Array:
     """Return pieces of an array one after the other."""
     before = starts_of(lengths)
     first = int(starts[0]) if starts.size else 0
@@ -227,10 +223,10 @@ def pieces(array: npt.NDArray[Any], starts: Places, lengths: Places) -> npt.NDAr
     if before[-1] > LONG_PIECE * lengths.size:  # copied as they are, six times as fast as item by item
         ends = (starts + lengths).tolist()
         return np.concatenate([array[start:end] for start, end in zip(starts.tolist(), ends, strict=True)])
-    found: npt.NDArray[Any] = array[np.arange(before[-1]) + np.repeat(starts - before[:-1], lengths)]
+    found: Array = array[np.arange(before[-1]) + np.repeat(starts - before[:-1], lengths)]
     return found
 
 
-def concatenated(arrays: Sequence[npt.NDArray[Any]], kind: Any) -> npt.NDArray[Any]:
+def concatenated(arrays: Sequence[Array], kind: Any) -> Array:
     """Put arrays one after the other, also if there are none."""
     return np.concatenate(arrays) if arrays else np.empty(0, dtype=kind)

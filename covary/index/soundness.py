@@ -1,34 +1,70 @@
-"""Whether what an index says of itself can be followed, compiled: nothing altered, no place outside.
+"""Whether what an index says of itself can be followed, compiled: nothing altered, nothing leads outside.
 
 A checksum tells what a disk altered; it tells nothing of an index that somebody else made. Compiled loops do
-not look where they write, so every number that they use as a place is looked at before, once.
+not look where they write, so every number that they use as a position is checked before, once.
 """
 
-from typing import Any, NamedTuple
+from enum import IntEnum, auto
+from typing import NamedTuple
 
 import numpy as np
 
-from covary.arrays import Bytes, Integers
+from covary.arrays import Array, Bytes, Floats, Integers, Slots, Words
 from covary.compiled import compiled, unsigned
 from covary.index.checksums import FACTORS, PIECE_BYTES, CheckedArray
 
-# What can be wrong with the places in a segment: the array that leads outside.
-PLACES = (
-    "", "blocks.start", "blocks.set", "key_sets.order", "key_sets.block", "key_sets.size",
-    "key_sets.member_start", "key_sets.reach", "columns.start", "sketches.key_set", "sketches.value_start",
-    "starts.start", "postings.block",
-)  # fmt: skip
-# What a loop says of what it looked at, and of which of the long arrays it says it.
-SOUND, ALTERED, IMPOSSIBLE = range(3)
-LONG = ("keys.hash", "starts.start", "postings.block", "postings.entry", "members.entry", "values.value")
-HASHES, STARTS, POSTING_BLOCKS, POSTING_ENTRIES, MEMBERS, VALUES = range(len(LONG))
 FACTOR_OF_WORD, PIECE, HALF_A_WORD = FACTORS, PIECE_BYTES, np.uint64(32)
+
+
+class Fault(IntEnum):
+    """What a loop can find wrong with an array."""
+
+    NONE = 0
+    ALTERED = auto()  # it is not what was written
+    IMPOSSIBLE = auto()  # covary can't have written it
+
+
+class Part(IntEnum):
+    """The arrays of a segment in which a loop can find a fault; two underscores stand for the dot."""
+
+    NONE = 0
+    BLOCKS__START = auto()
+    BLOCKS__SET = auto()
+    KEY_SETS__ORDER = auto()
+    KEY_SETS__BLOCK = auto()
+    KEY_SETS__SIZE = auto()
+    KEY_SETS__MEMBER_START = auto()
+    KEY_SETS__REACH = auto()
+    COLUMNS__START = auto()
+    SKETCHES__KEY_SET = auto()
+    SKETCHES__VALUE_START = auto()
+    KEYS__HASH = auto()
+    STARTS__START = auto()
+    POSTINGS__BLOCK = auto()
+    POSTINGS__ENTRY = auto()
+    MEMBERS__ENTRY = auto()
+    VALUES__VALUE = auto()
+
+    @property
+    def array(self) -> str:
+        """The name of the array in a segment, as "key_sets.size"."""
+        return self.name.lower().replace("__", ".")
+
+
+class Verdict(NamedTuple):
+    """What a loop found wrong, and with which array."""
+
+    fault: Fault
+    part: Part
+
+
+SOUND = Verdict(Fault.NONE, Part.NONE)
 
 
 class Layout(NamedTuple):
     """What is common to the sketches of a segment: what belongs to item i lies from starts[i] to starts[i+1].
 
-    Whoever made the index, none of these numbers leads outside of the array that it is a place in.
+    Whoever made the index, none of these numbers leads outside of the array that it is a position in.
     """
 
     dictionary_starts: Integers  # by block
@@ -36,21 +72,38 @@ class Layout(NamedTuple):
     sets: Integers  # key sets of the block
     sizes: Integers  # by key set
     member_starts: Integers  # by key set
+    block_of_set: Integers  # by key set
+    reach: Floats  # by key set: h_u of its last key
     sketch_starts: Integers  # by key set: its sketches are neighbours
+    set_of_sketch: Slots  # by sketch
     value_starts: Integers  # by sketch
-    sets_seen: Bytes  # by key set: 1 once its keys were looked at
+    sets_seen: Bytes  # by key set: 1 once its keys were checked
+
+
+class Blocks(NamedTuple):
+    """The arrays of a segment that a query walks; the long ones are checked as far as they are read."""
+
+    hashes: CheckedArray  # by key, sorted
+    posting_starts: CheckedArray  # by key
+    posting_blocks: CheckedArray  # blocks that hold the key
+    posting_entries: CheckedArray  # its positions in their dictionaries
+    keys_seen: Bytes  # by key: 1 once its postings were checked
+    dictionary: CheckedArray  # the keys of each block, as positions in the hashes
+    layout: Layout
+    members: CheckedArray  # the keys of each key set in h_u order, as positions in the block's dictionary
+    values: CheckedArray  # of each sketch, in the order of its keys
 
 
 @compiled
-def is_sound_between(checked: Any, first: Any, end: Any) -> Any:
+def is_sound_between(checked: CheckedArray, first: int, end: int) -> bool:
     """Whether the items of an array from first to end are as they were written."""
     width = checked.array.itemsize
     return are_sound_bytes(checked.content, checked.sums, checked.seen, first * width, end * width)
 
 
 @compiled
-def are_sound_bytes(content: Any, sums: Any, seen: Any, start: Any, end: Any) -> Any:
-    """Whether bytes are as they were written; each piece is looked at once."""
+def are_sound_bytes(content: Bytes, sums: Words, seen: Bytes, start: int, end: int) -> bool:
+    """Whether bytes are as they were written; each piece is checked once."""
     if end <= start:
         return True
     for piece in range(start // PIECE, (end + PIECE - 1) // PIECE):
@@ -62,7 +115,7 @@ def are_sound_bytes(content: Any, sums: Any, seen: Any, start: Any, end: Any) ->
 
 
 @compiled
-def _sum_of(content: Any) -> Any:
+def _sum_of(content: Bytes) -> np.uint64:
     """Add up a piece as `covary.index.checksums.checksums_of` does."""
     whole = content.size // 8
     words = content[: 8 * whole].view(np.uint64)
@@ -70,82 +123,81 @@ def _sum_of(content: Any) -> Any:
     for i in range(whole):
         total += (words[i] ^ (words[i] >> HALF_A_WORD)) * FACTOR_OF_WORD[i]
     last = unsigned(0)
-    for place in range(8 * whole, content.size):
-        last |= unsigned(content[place]) << unsigned(8 * (place % 8))
+    for position in range(8 * whole, content.size):
+        last |= unsigned(content[position]) << unsigned(8 * (position % 8))
     if last:
         total += (last ^ (last >> HALF_A_WORD)) * FACTOR_OF_WORD[whole]
     return total
 
 
 @compiled
-def is_ascending_within(places: Any, end: Any) -> Any:
-    """Whether places ascend and none lies at the end or beyond."""
-    sound = places.size == 0 or places[places.size - 1] < end
-    for i in range(1, places.size):
-        sound &= places[i - 1] < places[i]
+def _ascend_below(positions: Array, end: int) -> bool:
+    """Whether positions ascend and none lies at the end or beyond."""
+    sound = positions.size == 0 or bool(positions[positions.size - 1] < end)
+    for i in range(1, positions.size):
+        sound &= positions[i - 1] < positions[i]
     return sound
 
 
 @compiled
-def first_wrong_place(  # noqa: C901, PLR0911, PLR0912
-    layout: Any, block_of: Any, key_set_of: Any, reach: Any, keys: Any, starts: Any, postings: Any,
-    entries: Any, dictionary: Any, members: Any, values: Any,
-) -> Any:  # fmt: skip
-    """Return which of PLACES leads outside, 0 if none does; the last seven are the lengths of arrays."""
-    layout = Layout(*layout)
-    blocks, sets, sketches = layout.set_starts.size - 1, layout.sizes.size, layout.value_starts.size
-    if layout.dictionary_starts.size != blocks + 1 or not _are_starts(layout.dictionary_starts, dictionary):
-        return 1
+def find_impossible_layout(blocks: Blocks) -> Part:  # noqa: C901, PLR0911, PLR0912
+    """Return the first array of the layout that leads outside of another, or none."""
+    layout, dictionary = blocks.layout, blocks.dictionary.array.size
+    sets, sketches = layout.sizes.size, layout.value_starts.size
+    block_count = layout.set_starts.size - 1
+    starts = layout.dictionary_starts
+    if starts.size != block_count + 1 or not _are_starts(starts, dictionary):
+        return Part.BLOCKS__START
     if not _are_starts(layout.set_starts, sets):
-        return 2
+        return Part.BLOCKS__SET
     if layout.sets.size != sets:
-        return 3
-    if block_of.size != sets or layout.member_starts.size != sets or reach.size != sets:
-        return 4
+        return Part.KEY_SETS__ORDER
+    if layout.block_of_set.size != sets or layout.member_starts.size != sets or layout.reach.size != sets:
+        return Part.KEY_SETS__BLOCK
     if not _are_starts(layout.sketch_starts, sketches) or layout.sketch_starts.size != sets + 1:
-        return 8
-    if key_set_of.size != sketches:
-        return 9
-    if starts != keys + 1:
-        return 11
-    if postings != dictionary or entries != dictionary:
-        return 12
+        return Part.COLUMNS__START
+    if layout.set_of_sketch.size != sketches:
+        return Part.SKETCHES__KEY_SET
+    if blocks.posting_starts.array.size != blocks.hashes.array.size + 1:
+        return Part.STARTS__START
+    if blocks.posting_blocks.array.size != dictionary or blocks.posting_entries.array.size != dictionary:
+        return Part.POSTINGS__BLOCK
     # Keys and numbers lie set after set in the order of blocks, each in a room of its own: sets that shared
     # some would be small here, and unpack far when they are merged.
     taken = np.zeros(sets, np.uint8)
     member = value = 0
-    for block in range(blocks):
+    for block in range(block_count):
         for i in range(layout.set_starts[block], layout.set_starts[block + 1]):
             key_set = layout.sets[i]
             if key_set < 0 or key_set >= sets or taken[key_set]:
-                return 3
+                return Part.KEY_SETS__ORDER
             taken[key_set] = 1
-            if block_of[key_set] != block:
-                return 4
+            if layout.block_of_set[key_set] != block:
+                return Part.KEY_SETS__BLOCK
             size = layout.sizes[key_set]
-            if size < 1 or size > members - member:
-                return 5
+            if size < 1 or size > blocks.members.array.size - member:
+                return Part.KEY_SETS__SIZE
             if layout.member_starts[key_set] != member:
-                return 6
+                return Part.KEY_SETS__MEMBER_START
             member += size
-            if not 0.0 <= reach[key_set] < 1.0:
-                return 7
+            if not 0.0 <= layout.reach[key_set] < 1.0:
+                return Part.KEY_SETS__REACH
             for sketch in range(layout.sketch_starts[key_set], layout.sketch_starts[key_set + 1]):
-                if key_set_of[sketch] != key_set:
-                    return 9
-                if layout.value_starts[sketch] != value or size > values - value:
-                    return 10
+                if layout.set_of_sketch[sketch] != key_set:
+                    return Part.SKETCHES__KEY_SET
+                if layout.value_starts[sketch] != value or size > blocks.values.array.size - value:
+                    return Part.SKETCHES__VALUE_START
                 value += size
-    if member != members:
-        return 6
-    if value != values:
-        return 10
-    return 0
+    if member != blocks.members.array.size:
+        return Part.KEY_SETS__MEMBER_START
+    if value != blocks.values.array.size:
+        return Part.SKETCHES__VALUE_START
+    return Part.NONE
 
 
 @compiled
-def _are_starts(starts: Any, end: Any) -> Any:
-    """Whether starts begin at 0, never descend, and end where the array does that they are places in."""
+def _are_starts(starts: Integers, end: int) -> bool:
+    """Whether starts begin at 0, never descend, and end with the size of the array that they lead into."""
     if starts.size == 0 or starts[0] != 0 or starts[starts.size - 1] != end:
         return False
     sound = True
@@ -155,67 +207,61 @@ def _are_starts(starts: Any, end: Any) -> Any:
 
 
 @compiled
-def look_at_key(  # noqa: PLR0911
-    key: Any, starts: Any, blocks: Any, entries: Any, layout: Any
-) -> Any:
-    """Look, once, at the postings of a key before they are followed."""
+def check_key(key: int, blocks: Blocks) -> Verdict:  # noqa: PLR0911
+    """Check, once, the postings of a key before they are followed."""
+    starts, layout = blocks.posting_starts, blocks.layout
     if not is_sound_between(starts, key, key + 2):
-        return ALTERED, STARTS
+        return Verdict(Fault.ALTERED, Part.STARTS__START)
     start, end = starts.array[key], starts.array[key + 1]
-    if not 0 <= start <= end <= blocks.array.size:
-        return IMPOSSIBLE, STARTS
-    if not is_sound_between(blocks, start, end):
-        return ALTERED, POSTING_BLOCKS
-    if not is_sound_between(entries, start, end):
-        return ALTERED, POSTING_ENTRIES
+    if not 0 <= start <= end <= blocks.posting_blocks.array.size:
+        return Verdict(Fault.IMPOSSIBLE, Part.STARTS__START)
+    if not is_sound_between(blocks.posting_blocks, start, end):
+        return Verdict(Fault.ALTERED, Part.POSTINGS__BLOCK)
+    if not is_sound_between(blocks.posting_entries, start, end):
+        return Verdict(Fault.ALTERED, Part.POSTINGS__ENTRY)
     for posting in range(start, end):
-        block = np.int64(blocks.array[posting])
+        block = np.int64(blocks.posting_blocks.array[posting])
         if block >= layout.set_starts.size - 1:
-            return IMPOSSIBLE, POSTING_BLOCKS
-        if entries.array[posting] >= layout.dictionary_starts[block + 1] - layout.dictionary_starts[block]:
-            return IMPOSSIBLE, POSTING_ENTRIES
-    return SOUND, 0
+            return Verdict(Fault.IMPOSSIBLE, Part.POSTINGS__BLOCK)
+        width = layout.dictionary_starts[block + 1] - layout.dictionary_starts[block]
+        if blocks.posting_entries.array[posting] >= width:
+            return Verdict(Fault.IMPOSSIBLE, Part.POSTINGS__ENTRY)
+    return SOUND
 
 
 @compiled
-def look_at_set(key_set: Any, own: Any, width: Any, layout: Any, members: Any, values: Any) -> Any:
-    """Look, once, at the keys of a key set and at the numbers of its sketches, before they are followed."""
-    start = layout.member_starts[key_set]
-    if not is_sound_between(members, start, start + own.size):
-        return ALTERED, MEMBERS
-    if not is_ascending_within(own, width):
-        return IMPOSSIBLE, MEMBERS
+def check_key_set(key_set: int, block: int, blocks: Blocks) -> Verdict:
+    """Check, once, the keys of a key set and the numbers of its sketches before they are followed."""
+    layout = blocks.layout
+    start, size = layout.member_starts[key_set], layout.sizes[key_set]
+    if not is_sound_between(blocks.members, start, start + size):
+        return Verdict(Fault.ALTERED, Part.MEMBERS__ENTRY)
+    width = layout.dictionary_starts[block + 1] - layout.dictionary_starts[block]
+    if not _ascend_below(blocks.members.array[start : start + size], width):
+        return Verdict(Fault.IMPOSSIBLE, Part.MEMBERS__ENTRY)
     for sketch in range(layout.sketch_starts[key_set], layout.sketch_starts[key_set + 1]):
         start = layout.value_starts[sketch]
-        if not is_sound_between(values, start, start + own.size):
-            return ALTERED, VALUES
+        if not is_sound_between(blocks.values, start, start + size):
+            return Verdict(Fault.ALTERED, Part.VALUES__VALUE)
     layout.sets_seen[key_set] = 1
-    return SOUND, 0
+    return SOUND
 
 
 @compiled
-def look_at_all(
-    hashes: Any, starts: Any, blocks: Any, entries: Any, layout: Any, members: Any, values: Any
-) -> Any:
-    """Look at every key and every key set, as queries do at those that they meet."""
-    hashes, starts, blocks, entries, layout, members, values = (
-        CheckedArray(*hashes), CheckedArray(*starts), CheckedArray(*blocks), CheckedArray(*entries),
-        Layout(*layout), CheckedArray(*members), CheckedArray(*values),
-    )  # fmt: skip
-    if not is_sound_between(hashes, 0, hashes.array.size):
-        return ALTERED, HASHES
-    for key in range(hashes.array.size):
-        if key and hashes.array[key - 1] >= hashes.array[key]:
-            return IMPOSSIBLE, HASHES
-        wrong, of = look_at_key(key, starts, blocks, entries, layout)
-        if wrong:
-            return wrong, of
+def check_all(blocks: Blocks) -> Verdict:
+    """Check every key and every key set, as queries do with those that they follow."""
+    hashes, layout = blocks.hashes.array, blocks.layout
+    if not is_sound_between(blocks.hashes, 0, hashes.size):
+        return Verdict(Fault.ALTERED, Part.KEYS__HASH)
+    for key in range(hashes.size):
+        if key and hashes[key - 1] >= hashes[key]:
+            return Verdict(Fault.IMPOSSIBLE, Part.KEYS__HASH)
+        verdict = check_key(key, blocks)
+        if verdict.fault != Fault.NONE:
+            return verdict
     for block in range(layout.set_starts.size - 1):
-        width = layout.dictionary_starts[block + 1] - layout.dictionary_starts[block]
         for key_set in layout.sets[layout.set_starts[block] : layout.set_starts[block + 1]]:
-            start = layout.member_starts[key_set]
-            own = members.array[start : start + layout.sizes[key_set]]
-            wrong, of = look_at_set(key_set, own, width, layout, members, values)
-            if wrong:
-                return wrong, of
-    return SOUND, 0
+            verdict = check_key_set(key_set, block, blocks)
+            if verdict.fault != Fault.NONE:
+                return verdict
+    return SOUND

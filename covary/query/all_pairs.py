@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from covary.arrays import Floats
+from covary.arrays import Floats, Integers
 from covary.query.ask import Index
 from covary.query.candidates import TRUSTED_DIGITS, show_nothing
 from covary.query.hits import Hit, QueryNote, column_text, estimate_text
 from covary.query.options import Settings
-from covary.query.rank_candidates import Numbers, rank_all
+from covary.query.rank_candidates import rank_all
 from covary.sketching.sketch_types import Sketch
 
 # p-values are counted in bins a thousandth wide: by their exponent and the first ten bits after it.
@@ -92,16 +92,16 @@ class Columns:
         starts: where those of each column start, and where the last end.
     """
 
-    of_sketch: Numbers
-    sketches: Numbers
-    starts: Numbers
+    of_sketch: Integers
+    sketches: Integers
+    starts: Integers
 
     @property
     def count(self) -> int:
         """How many columns there are."""
         return self.starts.size - 1
 
-    def sketches_of(self, column: int) -> Numbers:
+    def sketches_of(self, column: int) -> Integers:
         """Return the sketches of one column."""
         return self.sketches[self.starts[column] : self.starts[column + 1]]
 
@@ -120,13 +120,13 @@ class Found:
         counts: how many there were of each.
     """
 
-    left: Numbers
-    right: Numbers
+    left: Integers
+    right: Integers
     scores: Floats
     chance: Floats
-    hosts: Numbers
-    bins: Numbers
-    counts: Numbers
+    hosts: Integers
+    bins: Integers
+    counts: Integers
 
 
 def columns_of(index: Index) -> Columns:
@@ -189,13 +189,13 @@ def _compare(index: Index, columns: Columns, column: int, settings: Settings, la
     return together([found], settings.top)
 
 
-def _bins(chance: Floats) -> Numbers:
+def _bins(chance: Floats) -> Integers:
     """Return the bin of each p-value: positive numbers are ordered as their bits are."""
-    bits: Numbers = np.ascontiguousarray(chance).view(np.int64) >> BIN_SHIFT
+    bits: Integers = np.ascontiguousarray(chance).view(np.int64) >> BIN_SHIFT
     return bits
 
 
-def _same_table(index: Index, sketch: int) -> Numbers:
+def _same_table(index: Index, sketch: int) -> Integers:
     """Return the sketches of the table that a sketch is of."""
     first = 0
     for segment in index.segments:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from covary.arrays import Floats
+from covary.arrays import Floats, Integers
 from covary.columns.key_text import check_normaliser
 from covary.query.candidates import OnProgress, best_first, candidate_list, count_undefined, show_nothing
 from covary.query.explain import explanation_of
@@ -21,7 +21,7 @@ from covary.query.options import (
     DEFAULT_TOP,
     Settings,
 )
-from covary.query.rank_candidates import Numbers, Ranked, look_closer, rank_all
+from covary.query.rank_candidates import Ranked, look_closer, rank_all
 from covary.query.stored_sketches import StoredSketches
 from covary.sketching.key_choice import split_key
 from covary.sketching.key_columns import SEPARATOR
@@ -44,7 +44,7 @@ class Answer:
     ranked: Ranked
     measured: Candidates | None  # by a dearer measure
     q_values: dict[str, Floats]
-    best: Numbers
+    best: Integers
     hits: tuple[Hit, ...]
 
 
@@ -130,7 +130,7 @@ class Index(StoredSketches):
         self,
         query: Sketch | Sequence[Sketch],
         settings: Settings,
-        left_out: Numbers | None = None,
+        left_out: Integers | None = None,
         on_progress: OnProgress | None = None,
     ) -> Answer:
         """Score what joins, rank the whole list, measure the best, and test for chance (section 4.4).

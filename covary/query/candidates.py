@@ -3,10 +3,9 @@
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
-from covary.arrays import Floats
+from covary.arrays import Floats, Integers, Truths
 from covary.columns.times import GRANULARITIES
 from covary.query.open_segment import Candidates
 from covary.query.stored_sketches import StoredSketches
@@ -35,7 +34,7 @@ def candidate_list(
     candidates: Candidates,
     seed: int,
     on_progress: OnProgress,
-    common: npt.NDArray[np.bool_] | None = None,
+    common: Truths | None = None,
 ) -> CandidateList:
     """Describe candidates for a ranker.
 
@@ -73,7 +72,7 @@ def finest(index: StoredSketches, candidates: Candidates, fewest_pairs: int) -> 
 
 def common_keys(
     index: StoredSketches, queries: Sequence[Sketch], candidates: Candidates
-) -> tuple[npt.NDArray[np.bool_], int]:
+) -> tuple[Truths, int]:
     """Mark the joins on few keys that many tables share, as months do; return how many tables those are."""
     nothing = np.zeros(candidates.sketches.size, dtype=np.bool_)
     few = np.flatnonzero(candidates.join_sizes <= FEW_KEYS)
@@ -96,7 +95,7 @@ def common_keys(
     return nothing, int(is_host.sum())
 
 
-def best_first(candidates: Candidates, scores: Floats, count: int) -> tuple[npt.NDArray[np.int64], Floats]:
+def best_first(candidates: Candidates, scores: Floats, count: int) -> tuple[Integers, Floats]:
     """Return the places of the best, best first, and their scores; those without a score are left out.
 
     Equal scores come in the order of the index. The last digits depend on the order of sums: without them

@@ -1,62 +1,54 @@
 """The first step of a query, compiled: its keys, found among those of a segment and sorted by block."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from covary.arrays import Integers, Words
 from covary.compiled import compiled, unsigned
 from covary.index.checksums import PIECE_BYTES, CheckedArray
-from covary.index.segment_arrays import Blocks
 from covary.index.segment_files import SoundArrays
-from covary.index.segment_layout import Places
 from covary.index.soundness import (
-    ALTERED,
-    IMPOSSIBLE,
-    LONG,
     SOUND,
-    STARTS,
+    Blocks,
+    Fault,
     Layout,
+    Part,
+    Verdict,
+    check_key,
     is_sound_between,
-    look_at_key,
 )
 
 HASHES_PER_PIECE = unsigned(PIECE_BYTES // 8)
 FEW_STEPS = 64  # from where a hash should be; beyond, a search by halves is quicker
 
 
-class Meetings(NamedTuple):
+class KeyMatches(NamedTuple):
     """Where the keys of a query lie: those of block i from starts[i] to starts[i+1], in h_u order."""
 
-    starts: Places  # by block
-    entries: npt.NDArray[np.int32]  # place of the key in the block's dictionary
-    places: npt.NDArray[np.int32]  # place of the key in the query
+    starts: Integers  # by block
+    entries: npt.NDArray[np.int32]  # position of the key in the block's dictionary
+    query_rows: npt.NDArray[np.int32]  # row of the key in the query
     sketches: int  # how many sketches may share a key
 
 
-def meetings(hashes: npt.NDArray[np.uint64], blocks: Blocks, arrays: SoundArrays) -> Meetings:
-    """Look up the keys of a query, given in h_u order."""
-    # Numba takes plain tuples at once; it looks at one with names each time, as long as a small query takes.
-    layout = tuple(blocks.layout)
-    keys, sound = _find(hashes, tuple(blocks.hashes))
+def match_keys(hashes: Words, blocks: Blocks, arrays: SoundArrays) -> KeyMatches:
+    """Look up the keys of a query, given in h_u order, in every block of a segment."""
+    positions, sound = _find(hashes, blocks.hashes)
     if not sound:
         raise arrays.altered("keys.hash")
-    starts, entries, places, wrong, of = _by_block(
-        keys, tuple(blocks.posting_starts), tuple(blocks.posting_blocks), tuple(blocks.posting_entries),
-        layout, blocks.keys_seen,
-    )  # fmt: skip
-    if wrong:
-        raise arrays.altered(LONG[of]) if wrong == ALTERED else arrays.impossible(LONG[of])
-    return Meetings(starts, entries, places, int(_count_sketches(starts, layout)))
+    starts, entries, rows, verdict = _sort_by_block(positions, blocks)
+    arrays.require_sound(verdict)
+    return KeyMatches(starts, entries, rows, int(_count_sketches(starts, blocks.layout)))
 
 
 @compiled
-def _find(wanted: Any, checked: Any) -> Any:
+def _find(wanted: Words, checked: CheckedArray) -> tuple[Integers, bool]:
     """Return where each hash lies among sorted ones, or -1: hashes are spread evenly, so its value tells.
 
     Only the hashes that decide are held against their checksums: the others are hints.
     """
-    checked = CheckedArray(*checked)
     hashes = checked.array
     last = hashes.size - 1
     if last < 0:
@@ -69,26 +61,27 @@ def _find(wanted: Any, checked: Any) -> Any:
             step = int((float(wanted[i]) - float(hashes[unsigned(found[i])])) / per_step)
             found[i] = min(last, max(0, found[i] + step))
     for i in range(wanted.size):
-        place = found[i]
-        low, high = max(0, place - FEW_STEPS), min(last, place + FEW_STEPS)
+        position = found[i]
+        low, high = max(0, position - FEW_STEPS), min(last, position + FEW_STEPS)
         if hashes[low] > wanted[i] or hashes[high] < wanted[i]:  # hashes that are not spread evenly
-            place = _search(hashes, wanted[i])
-            low, high = max(0, place - FEW_STEPS), min(last, place + FEW_STEPS)
-        while place < high and hashes[place] < wanted[i]:
-            place += 1
-        while place > low and hashes[place] > wanted[i]:
-            place -= 1
+            position = _search(hashes, wanted[i])
+            low, high = max(0, position - FEW_STEPS), min(last, position + FEW_STEPS)
+        while position < high and hashes[position] < wanted[i]:
+            position += 1
+        while position > low and hashes[position] > wanted[i]:
+            position -= 1
         # The neighbours too: a hash that was altered must not hide that this one is here.
-        before, after = unsigned(max(0, place - 1)), unsigned(min(last, place + 1))
-        seen = checked.seen[before // HASHES_PER_PIECE] and checked.seen[after // HASHES_PER_PIECE]
-        if not seen and not is_sound_between(checked, np.int64(before), np.int64(after) + 1):
+        before, after = max(0, position - 1), min(last, position + 1)
+        seen = checked.seen[unsigned(before) // HASHES_PER_PIECE]
+        seen &= checked.seen[unsigned(after) // HASHES_PER_PIECE]
+        if not seen and not is_sound_between(checked, before, after + 1):
             return found, False
-        found[i] = place if hashes[place] == wanted[i] else -1
+        found[i] = position if hashes[position] == wanted[i] else -1
     return found, True
 
 
 @compiled
-def _search(hashes: Any, wanted: Any) -> Any:
+def _search(hashes: Words, wanted: np.uint64) -> int:
     low, high = 0, hashes.size - 1
     while low < high:
         between = (low + high) // 2
@@ -100,50 +93,47 @@ def _search(hashes: Any, wanted: Any) -> Any:
 
 
 @compiled
-def _by_block(keys: Any, starts_of_keys: Any, blocks: Any, entries: Any, layout: Any, seen: Any) -> Any:
-    """Sort the postings of the keys by block: the place in its dictionary, and the place in the query.
-
-    Says at last what is wrong, if anything is, and with which of the arrays.
-    """
-    starts_of_keys, blocks, entries, layout = (
-        CheckedArray(*starts_of_keys), CheckedArray(*blocks), CheckedArray(*entries), Layout(*layout),
-    )  # fmt: skip
+def _sort_by_block(
+    keys: Integers, blocks: Blocks
+) -> tuple[Integers, npt.NDArray[np.int32], npt.NDArray[np.int32], Verdict]:
+    """Sort the postings of the keys by block: the position in its dictionary, and the row of the query."""
     starts, ends = np.zeros(keys.size, np.int64), np.zeros(keys.size, np.int64)
-    block_ends = np.zeros(layout.set_starts.size, np.int64)
+    block_ends = np.zeros(blocks.layout.set_starts.size, np.int64)
     none = np.empty(0, np.int32)
+    posting_starts, holders = blocks.posting_starts.array, blocks.posting_blocks.array
+    entries = blocks.posting_entries.array
     every = 0
     for i in range(keys.size):
         if keys[i] < 0:
             continue
-        if not seen[keys[i]]:
-            wrong, of = look_at_key(keys[i], starts_of_keys, blocks, entries, layout)
-            if wrong:
-                return block_ends, none, none, wrong, of
-            seen[keys[i]] = 1
-        starts[i], ends[i] = starts_of_keys.array[keys[i]], starts_of_keys.array[keys[i] + 1]
+        if not blocks.keys_seen[keys[i]]:
+            verdict = check_key(keys[i], blocks)
+            if verdict.fault != Fault.NONE:
+                return block_ends, none, none, verdict
+            blocks.keys_seen[keys[i]] = 1
+        starts[i], ends[i] = posting_starts[keys[i]], posting_starts[keys[i] + 1]
         every += ends[i] - starts[i]
-        if every > blocks.array.size:  # keys that share postings: there could be more than memory holds
-            return block_ends, none, none, IMPOSSIBLE, STARTS
+        if every > holders.size:  # keys that share postings: there could be more than memory holds
+            return block_ends, none, none, Verdict(Fault.IMPOSSIBLE, Part.STARTS__START)
         for posting in range(unsigned(starts[i]), unsigned(ends[i])):
-            block_ends[unsigned(blocks.array[posting])] += 1
+            block_ends[unsigned(holders[posting])] += 1
     total = 0
     for block in range(block_ends.size):
         total += block_ends[block]
         block_ends[block] = total - block_ends[block]
     block_starts = block_ends.copy()
-    sorted_entries, places = np.empty(total, np.int32), np.empty(total, np.int32)
+    sorted_entries, rows = np.empty(total, np.int32), np.empty(total, np.int32)
     for i in range(keys.size):
         for posting in range(unsigned(starts[i]), unsigned(ends[i])):
-            holder = unsigned(blocks.array[posting])
+            holder = unsigned(holders[posting])
             at = unsigned(block_ends[holder])
-            sorted_entries[at], places[at] = entries.array[posting], i
+            sorted_entries[at], rows[at] = entries[posting], i
             block_ends[holder] += 1
-    return block_starts, sorted_entries, places, SOUND, 0
+    return block_starts, sorted_entries, rows, SOUND
 
 
 @compiled
-def _count_sketches(starts: Any, layout: Any) -> Any:
-    layout = Layout(*layout)
+def _count_sketches(starts: Integers, layout: Layout) -> int:
     count = 0
     for block in range(starts.size - 1):
         if starts[block] < starts[block + 1]:

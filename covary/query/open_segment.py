@@ -3,18 +3,17 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
-from covary.arrays import Floats
-from covary.index.segment_arrays import Blocks, blocks_of, named_by, places_below
+from covary.arrays import Array, Floats, Integers, Slots, Truths
+from covary.index.segment_arrays import blocks_of, named_by, places_below
 from covary.index.segment_files import COUNTED, NAMED, Segment
-from covary.index.segment_layout import Places, build_segment, identities, stored_hashes
+from covary.index.segment_layout import build_segment, identities, stored_hashes
+from covary.index.soundness import Blocks
 from covary.index.table_records import TableRecord
-from covary.query.score_sketches import Query, moments_of_all, score_all
+from covary.query.score_sketches import Query, score_sketches
 from covary.sketching.sketch_types import ColumnPair, Counts, Sketch, SketchConfig
 from covary.statistics.moments import Moments, moments_of
 
@@ -31,13 +30,13 @@ class Candidates:
         asked: which sketch of the query each joins with, where it has several.
     """
 
-    sketches: npt.NDArray[np.int64]
+    sketches: Integers
     sample_sizes: Floats
     correlations: Floats
     join_sizes: Floats
-    asked: npt.NDArray[np.int64]
+    asked: Integers
 
-    def only(self, kept: npt.NDArray[Any]) -> "Candidates":
+    def only(self, kept: Array) -> "Candidates":
         """Return some of the candidates, by mask or by place."""
         return Candidates(*(getattr(self, name)[kept] for name in self.__slots__))
 
@@ -57,7 +56,7 @@ class OpenSegment:
         self.segment = segment
         self.sketch_count = segment.sketch_count
         self._removed = np.array(removed, dtype=np.int64)
-        self._named: dict[str, npt.NDArray[np.uint32]] = {}
+        self._named: dict[str, Slots] = {}
 
     @cached_property
     def table_count(self) -> int:
@@ -70,12 +69,12 @@ class OpenSegment:
         return self.segment.tables[self._left] if self._removed.size else self.segment.tables
 
     @cached_property
-    def table_of(self) -> npt.NDArray[np.uint32]:
+    def table_of(self) -> Slots:
         """The place of each sketch's table."""
         return places_below(self.segment, "sketches.table", self.table_count)
 
     @cached_property
-    def living(self) -> npt.NDArray[np.bool_]:
+    def living(self) -> Truths:
         """Which sketches are of tables that are left."""
         if not self._removed.size:
             return np.ones(self.sketch_count, dtype=np.bool_)
@@ -92,7 +91,7 @@ class OpenSegment:
         return names.gather(np.unique(self.table_of[self.living])).to_list()
 
     @cached_property
-    def _left(self) -> Places:
+    def _left(self) -> Integers:
         return np.setdiff1d(np.arange(self.table_count), self._removed)
 
     @cached_property
@@ -101,23 +100,25 @@ class OpenSegment:
 
     def score(self, query: Sketch, measure: str) -> Candidates:
         """Score every sketch that shares a key with the query, block after block."""
-        asked = Query(stored_hashes(query.key_hashes), query.values)
-        joined, sizes, correlations = score_all(
-            asked, self._blocks, self.segment.arrays, measure, self.living
-        )
-        shares = self._sampled_share(query, joined)
-        return Candidates(joined, sizes, correlations, sizes / shares, np.zeros_like(joined))
+        sketches, scores = self._measure(query, measure, self.living)
+        join_sizes = scores.size / self._sampled_share(query, sketches)
+        return Candidates(sketches, scores.size, scores.correlation, join_sizes, np.zeros_like(sketches))
 
-    def moments(self, query: Sketch, measure: str, sketches: npt.NDArray[np.int64]) -> Moments:
+    def moments(self, query: Sketch, measure: str, sketches: Integers) -> Moments:
         """Measure more closely some sketches that share a key with the query, given ascending."""
         wanted = np.zeros(self.sketch_count, dtype=np.bool_)
         wanted[sketches] = True
-        asked = Query(stored_hashes(query.key_hashes), query.values)
-        found, moments = moments_of_all(asked, self._blocks, self.segment.arrays, measure, wanted)
-        order = np.argsort(found)
+        measured, moments = self._measure(query, measure, wanted, closely=True)
+        order = np.argsort(measured)
         return Moments(*(moment[order] for moment in moments))
 
-    def _sampled_share(self, query: Sketch, joined: npt.NDArray[np.int64]) -> Floats:
+    def _measure(
+        self, query: Sketch, measure: str, wanted: Truths, *, closely: bool = False
+    ) -> tuple[Integers, Moments]:
+        asked = Query(stored_hashes(query.key_hashes), query.values)
+        return score_sketches(asked, self._blocks, self.segment.arrays, measure, wanted, closely=closely)
+
+    def _sampled_share(self, query: Sketch, joined: Integers) -> Floats:
         """Return how much of each join its sample is: all of it where a column's every key was looked at."""
         arrays = self.segment.arrays
         key_set = arrays["sketches.key_set"][joined]
@@ -135,13 +136,13 @@ class OpenSegment:
         """Return the key, value, granularity or aggregate of one sketch."""
         return str(self.segment.names[int(self._names_of(fact)[number])])
 
-    def columns(self, numbers: npt.NDArray[np.int64]) -> pl.DataFrame:
+    def columns(self, numbers: Integers) -> pl.DataFrame:
         """Return the key, value, granularity and aggregate of sketches."""
         return pl.DataFrame(
             {name: self.segment.names.gather(self._names_of(name)[numbers]) for name in NAMED}
         )
 
-    def _names_of(self, fact: str) -> npt.NDArray[np.uint32]:
+    def _names_of(self, fact: str) -> Slots:
         """Return the place of each sketch's key, value, granularity or aggregate among the names."""
         if fact not in self._named:
             self._named[fact] = named_by(self.segment, fact)

@@ -4,9 +4,8 @@ from dataclasses import dataclass, field
 from numbers import Integral, Real
 
 import numpy as np
-import numpy.typing as npt
 
-from covary.arrays import Floats
+from covary.arrays import Floats, Integers
 from covary.errors import CovaryError
 from covary.statistics.correlation import SMALLEST_SAMPLE
 from covary.statistics.estimate import HowToMeasure
@@ -57,7 +56,7 @@ class Settings:
         """The fewest pairs that a hit may rest on."""
         return max(self.min_sample, SMALLEST_SAMPLE)
 
-    def allowed(self, scores: Floats, chance: Floats, places: npt.NDArray[np.int64]) -> Floats:
+    def allowed(self, scores: Floats, chance: Floats, places: Integers) -> Floats:
         """Take the scores off those whose q-value is too large."""
         if self.max_q is None:
             return scores

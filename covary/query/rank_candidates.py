@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from covary.arrays import Floats
+from covary.arrays import Floats, Integers, Truths
 from covary.query.candidates import OnProgress, candidate_list, common_keys, finest, largest_overlap
 from covary.query.open_segment import Candidates
 from covary.query.options import Settings
@@ -17,8 +16,6 @@ from covary.sketching.sketch_types import Sketch
 from covary.statistics.estimate import HowToMeasure
 from covary.statistics.ranking import ranker_named
 from covary.statistics.significance import p_values, quick_p_values
-
-Numbers = npt.NDArray[np.int64]
 
 WORTH_A_CLOSER_LOOK = 0.2  # p-values by Student's t above this need no moments: nothing there survives
 
@@ -47,8 +44,8 @@ class Ranked:
     tested: Candidates
     scores: Floats
     chance: Floats
-    closer: npt.NDArray[np.bool_]
-    common: npt.NDArray[np.bool_]
+    closer: Truths
+    common: Truths
     hosts: int
 
 
@@ -56,7 +53,7 @@ def rank_all(
     index: StoredSketches,
     queries: Sequence[Sketch],
     settings: Settings,
-    left_out: Numbers | None,
+    left_out: Integers | None,
     on_progress: OnProgress,
 ) -> Ranked:
     """Score what joins and rank the whole list (section 4.4); test each by chance.
@@ -98,7 +95,7 @@ def look_closer(
     tested: Candidates,
     how: HowToMeasure,
     chance: Floats,
-    closer: npt.NDArray[np.bool_],
+    closer: Truths,
 ) -> None:
     """Put p-values from the moments of the samples in place of the quick ones."""
     chance[closer] = p_values(index.moments(queries, how.definition.scores_by, tested.only(closer)))
@@ -113,9 +110,7 @@ def _score_each(index: StoredSketches, queries: Sequence[Sketch], settings: Sett
     return finest(index, Candidates.of_all(found), settings.fewest_pairs)
 
 
-def _unrelated(
-    index: StoredSketches, queries: Sequence[Sketch], joinable: Candidates
-) -> npt.NDArray[np.bool_]:
+def _unrelated(index: StoredSketches, queries: Sequence[Sketch], joinable: Candidates) -> Truths:
     """Mark joins on small numbers alone between columns of other names."""
     marked = np.zeros(joinable.sketches.size, dtype=np.bool_)
     for asked, query in enumerate(queries):

@@ -5,9 +5,9 @@ from dataclasses import replace
 from functools import cache
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from covary.arrays import Truths
 from covary.columns.key_text import NORMALISERS
 from covary.query.candidates import FEW_KEYS
 from covary.query.open_segment import Candidates
@@ -24,7 +24,7 @@ SAYING_LITTLE = frozenset(
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_]+")
 
 
-def unrelated(index: StoredSketches, query: Sketch, candidates: Candidates) -> npt.NDArray[np.bool_]:
+def unrelated(index: StoredSketches, query: Sketch, candidates: Candidates) -> Truths:
     """Mark joins on a few small numbers between columns whose names have no word in common."""
     nothing = np.zeros(candidates.sketches.size, dtype=np.bool_)
     small = np.isin(query.key_hashes, _small_numbers(query.config.hash))

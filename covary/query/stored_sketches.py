@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from covary.arrays import Floats
+from covary.arrays import Floats, Integers
 from covary.errors import DamagedIndex, NoSuchColumn, StoreError, TableError
 from covary.index.check import require_whole
 from covary.index.manifest import Manifest, read_manifest, segment_folder
@@ -100,7 +100,7 @@ class StoredSketches:
                 every[:, own] = self._moments(query, measure, candidates.sketches[own])
         return Moments(*every)
 
-    def _moments(self, query: Sketch, measure: str, sketches: npt.NDArray[np.int64]) -> Moments:
+    def _moments(self, query: Sketch, measure: str, sketches: Integers) -> Moments:
         ascending = np.sort(sketches)
         parts = np.split(ascending, np.searchsorted(ascending, self._firsts[1:-1]))
         found = [
@@ -126,12 +126,12 @@ class StoredSketches:
         segment = int(np.searchsorted(self._firsts, number, side="right")) - 1
         return self.segments[segment], number - int(self._firsts[segment])
 
-    def value_ranges(self, numbers: npt.NDArray[np.int64]) -> tuple[Floats, Floats]:
+    def value_ranges(self, numbers: Integers) -> tuple[Floats, Floats]:
         """Return the bounds of the values of sketches, also of keys that were cut off."""
         ranges = np.array([self.sketch_at(int(number)).value_range for number in numbers]).reshape(-1, 2)
         return ranges[:, 0], ranges[:, 1]
 
-    def tables_at(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def tables_at(self, numbers: Integers) -> Integers:
         """Return the number, in the index, of the table that each sketch was made from."""
         tables = np.cumsum([0, *(segment.table_count for segment in self.segments)])
         found = np.empty(numbers.size, dtype=np.int64)
@@ -142,7 +142,7 @@ class StoredSketches:
             found[own] = segment.table_of[numbers[own] - first].astype(np.int64) + before
         return found
 
-    def columns_at(self, numbers: npt.NDArray[np.int64]) -> pl.DataFrame:
+    def columns_at(self, numbers: Integers) -> pl.DataFrame:
         """Return the key, value, granularity and aggregate of sketches."""
         segments = np.searchsorted(self._firsts, numbers, side="right") - 1
         parts: list[pl.DataFrame] = []
@@ -160,13 +160,13 @@ class StoredSketches:
         found = self.tables.filter(pl.col("name") == table)["columns"]
         return [column["name"] for column in found[0]] if len(found) else []
 
-    def made_from(self, place: str | None) -> npt.NDArray[np.int64]:
+    def made_from(self, place: str | None) -> Integers:
         """Return the numbers of the sketches that were made from a table, by where it is."""
         return self._numbers_of(TABLE_PLACE, place) if place else np.empty(0, dtype=np.int64)
 
-    def _numbers_of(self, fact: pl.Expr, wanted: str) -> npt.NDArray[np.int64]:
+    def _numbers_of(self, fact: pl.Expr, wanted: str) -> Integers:
         """Return the numbers of the sketches of the tables with a name or a place."""
-        numbers: list[npt.NDArray[np.int64]] = [np.empty(0, dtype=np.int64)]
+        numbers: list[Integers] = [np.empty(0, dtype=np.int64)]
         for segment, first in zip(self.segments, self._firsts, strict=False):
             tables = np.flatnonzero(segment.segment.places.select(fact.eq(wanted)).to_series().to_numpy())
             if tables.size:

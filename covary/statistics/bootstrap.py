@@ -1,11 +1,10 @@
 """PM1: Pearson's r of resamples, their mean and their modified percentiles (paper, section 5.3; Wilcox)."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from covary.arrays import Floats
+from covary.arrays import Floats, Integers
 from covary.compiled import compiled, unsigned
 from covary.statistics.correlation import NAN, can_be_compared, standardised
 from covary.statistics.moments import standardised_product
@@ -98,7 +97,7 @@ class _Resampling:
 
 
 @compiled
-def _correlate(x: Any, y: Any, seed: Any, first: Any, draws: Any) -> Any:
+def _correlate(x: Floats, y: Floats, seed: np.uint64, first: int, draws: int) -> Floats:
     """Compute r of each draw in one pass, two pairs at a time; LOST when digits were."""
     size = x.size - 1
     correlations = np.empty(draws)
@@ -107,7 +106,7 @@ def _correlate(x: Any, y: Any, seed: Any, first: Any, draws: Any) -> Any:
         sx = sy = sxx = syy = sxy = tx = ty = txx = tyy = txy = 0.0
         for drawn in range(1, size + 1, 2):
             counter += ODD_STEP
-            i, j = _two_places(counter, size)
+            i, j = _two_rows(counter, size)
             j = j if drawn < size else unsigned(size)
             sx += x[i]
             tx += x[j]
@@ -124,52 +123,53 @@ def _correlate(x: Any, y: Any, seed: Any, first: Any, draws: Any) -> Any:
 
 
 @compiled
-def _pearson(size: Any, sx: Any, sy: Any, sxx: Any, syy: Any, sxy: Any) -> Any:
+def _pearson(size: int, sx: float, sy: float, sxx: float, syy: float, sxy: float) -> float:
     x_spread, y_spread = sxx - sx * sx / size, syy - sy * sy / size
     # The sum of squares of the sample itself is 1.
     if x_spread > LOST_DIGITS * (1 + sxx) and y_spread > LOST_DIGITS * (1 + syy):
-        return min(1.0, max(-1.0, (sxy - sx * sy / size) / np.sqrt(x_spread) / np.sqrt(y_spread)))
+        r: float = (sxy - sx * sy / size) / np.sqrt(x_spread) / np.sqrt(y_spread)
+        return min(1.0, max(-1.0, r))
     return LOST
 
 
 @compiled
-def _measure_lost(correlations: Any, x: Any, y: Any, seed: Any, first: Any) -> None:
+def _measure_lost(correlations: Floats, x: Floats, y: Floats, seed: np.uint64, first: int) -> None:
     """Measure in two passes the draws that lost digits in one; NaN where a column is constant."""
     xs, ys = np.empty(x.size), np.empty(x.size)
     for draw in range(correlations.size):
         if correlations[draw] == LOST:
-            places = _places(x.size, seed, first + draw)
+            rows = _drawn_rows(x.size, seed, first + draw)
             for i in range(x.size):
-                xs[i], ys[i] = x[places[i]], y[places[i]]
+                xs[i], ys[i] = x[rows[i]], y[rows[i]]
             correlations[draw] = standardised_product(xs, ys)[0]
 
 
 @compiled
-def _places(size: Any, seed: Any, draw: Any) -> Any:
-    """Return the places of the pairs of one draw, the same that its sums were over."""
+def _drawn_rows(size: int, seed: np.uint64, draw: int) -> Integers:
+    """Return the rows of one draw, the same that its sums were over."""
     counter = _first_counter(size, seed, draw)
-    places = np.empty(size + 1, np.int64)
+    rows = np.empty(size + 1, np.int64)
     for drawn in range(0, size, 2):
         counter += ODD_STEP
-        places[drawn], places[drawn + 1] = _two_places(counter, size)
-    return places[:size]
+        rows[drawn], rows[drawn + 1] = _two_rows(counter, size)
+    return rows[:size]
 
 
 @compiled
-def _first_counter(size: Any, seed: Any, draw: Any) -> Any:
-    return _mixed(seed) + unsigned(draw) * unsigned((size + 1) // 2) * ODD_STEP
+def _first_counter(size: int, seed: np.uint64, draw: int) -> np.uint64:
+    return _mix(seed) + unsigned(draw) * unsigned((size + 1) // 2) * ODD_STEP
 
 
 @compiled
-def _two_places(counter: Any, size: Any) -> Any:
-    """Return two random places below a size: the halves of a random number, each times the size."""
-    number = _mixed(counter)
+def _two_rows(counter: np.uint64, size: int) -> tuple[np.uint64, np.uint64]:
+    """Return two random rows below a size: the halves of a random number, each times the size."""
+    number = _mix(counter)
     shift = unsigned(32)
     return ((number & LOW_HALF) * unsigned(size)) >> shift, ((number >> shift) * unsigned(size)) >> shift
 
 
 @compiled
-def _mixed(counter: Any) -> Any:
+def _mix(counter: np.uint64) -> np.uint64:
     """Turn a counter into a random number, as SplitMix64 does."""
     number = (counter ^ (counter >> unsigned(30))) * FIRST_FACTOR
     number = (number ^ (number >> unsigned(27))) * SECOND_FACTOR

@@ -4,11 +4,10 @@ Sorting is NumPy's; what follows it is one compiled loop each.
 """
 
 import math
-from typing import Any
 
 import numpy as np
 
-from covary.arrays import Floats
+from covary.arrays import Floats, Integers
 from covary.compiled import adding_in_any_order, compiled, unsigned
 from covary.statistics.correlation import NAN, can_be_compared, standardised
 
@@ -70,7 +69,7 @@ def _guess(ascending: Floats, rank: int) -> float:
 
 
 @compiled
-def _smallest_difference(ascending: Any, rank: Any, guess: Any) -> Any:
+def _smallest_difference(ascending: Floats, rank: int, guess: float) -> float:
     """Find the rank-th smallest difference of two values, exactly: rounding keeps differences in order."""
     low, high = _narrow(0.0, ascending[-1] - ascending[0], ascending, rank, guess * (1 - GUESS_ERROR))
     low, high = _narrow(low, high, ascending, rank, guess * (1 + GUESS_ERROR))
@@ -86,7 +85,7 @@ def _smallest_difference(ascending: Any, rank: Any, guess: Any) -> Any:
 
 
 @compiled
-def _narrow(low: Any, high: Any, ascending: Any, rank: Any, limit: Any) -> Any:
+def _narrow(low: float, high: float, ascending: Floats, rank: int, limit: float) -> tuple[float, float]:
     """Move one end of an interval to the difference next to a limit; ends that exist soon meet."""
     count, below, above = _count_differences(ascending, limit)
     if count >= rank:
@@ -95,7 +94,7 @@ def _narrow(low: Any, high: Any, ascending: Any, rank: Any, limit: Any) -> Any:
 
 
 @compiled
-def _count_differences(ascending: Any, limit: Any) -> Any:
+def _count_differences(ascending: Floats, limit: float) -> tuple[np.int64, float, float]:
     """Count the differences up to a limit; return the largest of these and the smallest beyond, too."""
     count, below, above = np.int64(0), 0.0, np.inf
     first = unsigned(0)
@@ -120,7 +119,7 @@ def kendall(x: Floats, y: Floats) -> float:
 
 
 @compiled
-def _tau(x: Any, y: Any) -> Any:
+def _tau(x: Floats, y: Floats) -> float:
     """Compute tau-b of columns sorted by x, then y."""
     pairs = x.size * (x.size - 1) // 2
     tied_in_x, tied_in_both = _tied_pairs(x, x), _tied_pairs(x, y)
@@ -131,7 +130,7 @@ def _tau(x: Any, y: Any) -> Any:
 
 
 @compiled
-def _tied_pairs(x: Any, y: Any) -> Any:
+def _tied_pairs(x: Floats, y: Floats) -> int:
     """Count the pairs of rows equal in both columns, when equal rows stand together."""
     pairs = run = 0
     for i in range(1, x.size):
@@ -141,7 +140,7 @@ def _tied_pairs(x: Any, y: Any) -> Any:
 
 
 @compiled
-def _count_inversions(values: Any) -> Any:
+def _count_inversions(values: Floats) -> tuple[int, Floats]:
     """Count the pairs that descend by sorting them with merges; return the sorted values, too."""
     inversions, width, size = 0, 1, values.size
     merged = np.empty(size)
@@ -155,7 +154,7 @@ def _count_inversions(values: Any) -> Any:
 
 
 @compiled
-def _merge(values: Any, merged: Any, start: Any, middle: Any, end: Any) -> Any:
+def _merge(values: Floats, merged: Floats, start: int, middle: int, end: int) -> int:
     inversions, left, right = 0, start, middle
     for place in range(start, end):
         if right == end or (left < middle and values[left] <= values[right]):
@@ -207,7 +206,9 @@ def row_sums(values: Floats) -> Floats:
 
 
 @adding_in_any_order
-def centred_products(x: Any, y: Any, x_centres: Any, y_centres: Any) -> Any:
+def centred_products(
+    x: Floats, y: Floats, x_centres: Floats, y_centres: Floats
+) -> tuple[float, float, float]:
     """Sum the products of centred distances between different rows: x with y, x with x, y with y."""
     xy = xx = yy = 0.0
     for i in range(x.size):
@@ -232,7 +233,7 @@ def chatterjee(x: Floats, y: Floats) -> float:
 
 
 @compiled
-def _xi(x_order: Any, y_order: Any, ascending: Any) -> Any:
+def _xi(x_order: Integers, y_order: Integers, ascending: Floats) -> float:
     size = ascending.size
     up_to = np.empty(size, np.int64)  # how many y are as large as each, or smaller
     steps = spread = start = 0

@@ -1,9 +1,8 @@
 """How likely a dependence of any form is chance: tests for distance correlation and Chatterjee's xi."""
 
 import numpy as np
-import numpy.typing as npt
 
-from covary.arrays import Floats
+from covary.arrays import Floats, Integers, Truths
 from covary.statistics.correlation import NAN, can_be_compared, standardised
 from covary.statistics.dependence import ROUNDED_ZERO, centred_products, chatterjee, row_sums
 
@@ -56,11 +55,11 @@ def chatterjee_p_value(x: Floats, y: Floats) -> float:
     return max(chance, _chance_of_runs(differ[np.argsort(x, kind="stable")]))
 
 
-def _chance_of_runs(marks: npt.NDArray[np.bool_]) -> float:
+def _chance_of_runs(marks: Truths) -> float:
     """Return the chance that marks in a random order form so few runs (Wald and Wolfowitz 1940)."""
     from scipy.special import gammaln  # noqa: PLC0415
 
-    def log_choose(total: int, some: npt.NDArray[np.int64]) -> Floats:
+    def log_choose(total: int, some: Integers) -> Floats:
         impossible = (some < 0) | (some > total)
         some = np.where(impossible, 0, some)
         ways: Floats = gammaln(total + 1) - gammaln(some + 1) - gammaln(total - some + 1)

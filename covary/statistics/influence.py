@@ -5,12 +5,10 @@ docs/measured/coverage.md has how often it covers, by kind of data, beside the o
 
 from functools import lru_cache
 from math import log
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from covary.arrays import Floats
+from covary.arrays import Array, Floats
 from covary.statistics.moments import Moments
 
 # Where few of n pairs carry the error of r, what was not seen may well hold as much error again, and
@@ -21,7 +19,7 @@ BIAS_FACTOR = 16.0
 ON_A_LINE = 1e-9  # how near |r| is to 1 when all pairs lie on a line, but for rounding
 
 
-def unseen_share(sample_size: npt.NDArray[Any] | float, join_size: npt.NDArray[Any] | float) -> Floats:
+def unseen_share(sample_size: Array | float, join_size: Array | float) -> Floats:
     """Return (N-n)/(N-1): how much of the sampling variance is left when n of N rows were seen."""
     size = np.asarray(join_size, dtype=float)
     beyond = np.maximum(size - sample_size, 0.0)

@@ -8,9 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from covary.arrays import Floats
+from covary.arrays import Floats, Truths
 from covary.errors import chosen
 from covary.statistics.moments import Moments
 
@@ -43,7 +42,7 @@ def p_values(sample: Moments) -> Floats:
     return chance
 
 
-def _are_two_valued(sample: Moments) -> npt.NDArray[np.bool_]:
+def _are_two_valued(sample: Moments) -> Truths:
     """Tell where both columns hold two values only: no others have so small a kurtosis for their skewness."""
     sides = (sample.x_skewness, sample.x_kurtosis), (sample.y_skewness, sample.y_kurtosis)
     x_two, y_two = (kurtosis - skewness**2 - 1.0 < TWO_VALUED for skewness, kurtosis in sides)

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from covary.statistics.bootstrap import PM1_DRAWS, _places, pm1, pm1_ends, resampled
+from covary.statistics.bootstrap import PM1_DRAWS, _drawn_rows, pm1, pm1_ends, resampled
 from covary.statistics.correlation import pearson
 
 RNG = np.random.default_rng(3)
@@ -21,7 +21,7 @@ ONE_ODD = np.where(np.arange(X.size) == 7, 1.0, 0.0)
 
 
 def places_of(draw, size, seed=0):
-    return _places(size, np.uint64(seed), draw)
+    return _drawn_rows(size, np.uint64(seed), draw)
 
 
 @pytest.mark.parametrize("size", [3, 4, 80, 81])
