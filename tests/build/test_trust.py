@@ -11,9 +11,9 @@ import pytest
 from typer.testing import CliRunner
 
 import covary
+from covary.build.upkeep import compact_index, remove_tables
 from covary.cli.app import app
 from covary.errors import CovaryError, DamagedIndex, UntrustedSources
-from covary.build.upkeep import compact_index, remove_tables
 from covary.index.manifest import read_manifest
 from covary.tables.url_marks import mark_of
 

@@ -17,10 +17,10 @@ import covary
 import covary.build.upkeep
 import covary.index.merge
 import covary.pipeline.tasks
-from covary.errors import CannotWrite, CovaryError, DamagedIndex, NotAnIndex, TableError, UnreadableTable
-from covary.index.history import read_history
-from covary.index.check import check_index
 from covary.build.upkeep import compact_index, remove_tables
+from covary.errors import CannotWrite, CovaryError, DamagedIndex, NotAnIndex, TableError, UnreadableTable
+from covary.index.check import check_index
+from covary.index.history import read_history
 from covary.index.manifest import read_manifest
 
 pytestmark = pytest.mark.usefixtures("without_spark")
