@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from covary.columns.key_text import NORMALISERS, normaliser_of
+from covary.columns.key_text import NORMALISERS, choose_normaliser
 from covary.errors import CovaryError
 from covary.index.manifest import Manifest
 from covary.sketching.key_columns import SEPARATOR
@@ -33,7 +33,7 @@ class AskedSettings:
             DEFAULT_SIZE if self.size is None else self.size,
             ("mean",) if chosen is None else tuple(dict.fromkeys(chosen)),
             hash,
-            normaliser_of(self.key_text, hash),
+            choose_normaliser(self.key_text, hash),
         )
         keys = tuple(key if isinstance(key, str) else SEPARATOR.join(key) for key in self.keys or ())
         return Manifest(config, (), keys=keys, values=tuple(self.values or ()))

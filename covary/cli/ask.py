@@ -81,7 +81,7 @@ def estimate(
     from covary.cli.answer_view import estimate_view
     from covary.cli.progress import showing_work
     from covary.cli.terminal import print_json, show
-    from covary.columns.key_text import normaliser_of
+    from covary.columns.key_text import choose_normaliser
     from covary.query.hits import QueryNote
     from covary.sketching.sketch_types import SketchConfig
     from covary.statistics.estimate import HowToMeasure, estimate_sample
@@ -90,7 +90,7 @@ def estimate(
     started = time.perf_counter()
     how = HowToMeasure(measure, interval, confidence, seed)
     with showing_work():
-        config = SketchConfig(size, (aggregate,), hash, normaliser_of(keys, hash))
+        config = SketchConfig(size, (aggregate,), hash, choose_normaliser(keys, hash))
         mine, other = sketch_both((left, left_key, left_value), (right, right_key, right_value), config, by)
         sample = join(mine, other)
         found = estimate_sample(sample, how)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import polars as pl
 
 from covary.columns.number_forms import ABSENT, LONGEST_CELL
-from covary.columns.numbers import PLAIN, NumberReading, may_be_numbers, number_reading, read_numbers
+from covary.columns.numbers import PLAIN, NumberReading, decide_number_reading, may_be_numbers, read_numbers
 from covary.columns.times import may_be_times
 
 PROBED = 32  # distinct cells that tell whether a closer look at a column is worth while
@@ -25,7 +25,7 @@ LENGTH = pl.all().str.len_bytes().mean().name.suffix(" length")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Facts:
+class ColumnCounts:
     """What was found in a column."""
 
     present: int  # cells that are there; of text, distinct ones
@@ -36,17 +36,17 @@ class Facts:
     high: float
     whole: int
     leading_zeros: bool  # of whole numbers written as text
-    looks: "Looks | None" = None  # of a column of text
+    looks: "TextSample | None" = None  # of a column of text
     length: float = 0.0  # bytes on average; 0 if the column is of numbers
     reading: NumberReading = PLAIN
 
 
-def facts_of_numbers(columns: Sequence[pl.Series]) -> dict[str, Facts]:
+def count_numbers(columns: Sequence[pl.Series]) -> dict[str, ColumnCounts]:
     """Count through columns of numeric types, by name."""
     return _measured([column.cast(pl.Float64, strict=False) for column in columns])
 
 
-def facts_of_text(columns: Sequence[pl.Series]) -> dict[str, Facts]:
+def count_text(columns: Sequence[pl.Series]) -> dict[str, ColumnCounts]:
     """Count through columns of text, by name.
 
     One cast tells which columns are plain numbers; only the others are looked at as text.
@@ -55,7 +55,7 @@ def facts_of_text(columns: Sequence[pl.Series]) -> dict[str, Facts]:
     texts = [column for column in columns if facts[column.name].numbers < len(column) - column.null_count()]
     for column, looks in zip(texts, _looks_of(texts), strict=True):
         cells = looks.present
-        reading = number_reading(column) if not looks.like_times and may_be_numbers(cells) else None
+        reading = decide_number_reading(column) if not looks.like_times and may_be_numbers(cells) else None
         if reading:
             read = read_numbers(column, reading)
             found = _measured([read.values])[column.name]
@@ -64,14 +64,14 @@ def facts_of_text(columns: Sequence[pl.Series]) -> dict[str, Facts]:
                 found, present=present, reading=reading, looks=looks, length=looks.length
             )
         else:
-            facts[column.name] = Facts(
+            facts[column.name] = ColumnCounts(
                 len(cells), looks.varies, NO_VALUES, 0, np.nan, np.nan, 0, False, looks, looks.length
             )
     return facts
 
 
 @dataclass(frozen=True)
-class Looks:
+class TextSample:
     """What the text of a column looks like."""
 
     # Distinct cells that are no marks of absence, stripped, chosen by their hash: the same in any order of
@@ -86,12 +86,12 @@ class Looks:
         return may_be_times(self.present)
 
 
-def looks_of(column: pl.Series) -> Looks:
+def sample_text(column: pl.Series) -> TextSample:
     """Look at a column of text."""
     return _looks_of([column])[0]
 
 
-def _looks_of(columns: Sequence[pl.Series]) -> list[Looks]:
+def _looks_of(columns: Sequence[pl.Series]) -> list[TextSample]:
     if not columns:
         return []
     rows = pl.DataFrame([column.alias(str(place)) for place, column in enumerate(columns)])
@@ -102,13 +102,15 @@ def _looks_of(columns: Sequence[pl.Series]) -> list[Looks]:
     ]
 
 
-def _look(column: pl.Series, hashes: npt.NDArray[np.uint64], length: float | None) -> Looks:
+def _look(column: pl.Series, hashes: npt.NDArray[np.uint64], length: float | None) -> TextSample:
     rows = np.flatnonzero(column.alias("").is_not_null().to_numpy()) if column.null_count() else None
     first = _first_distinct(hashes if rows is None else hashes[rows])
     chosen = (first if rows is None else rows[first]).tolist()
     cells = [column[row].strip() for row in chosen]
     present = [cell for cell in cells if len(cell) > LONGEST_CELL or cell.lower() not in ABSENT]
-    return Looks(tuple(cell[: LONGEST_CELL + 1] for cell in present), len(set(present)) > 1, length or 0.0)
+    return TextSample(
+        tuple(cell[: LONGEST_CELL + 1] for cell in present), len(set(present)) > 1, length or 0.0
+    )
 
 
 def _first_distinct(hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.intp]:
@@ -123,7 +125,7 @@ def _first_distinct(hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.intp]:
     return first[:PROBED]
 
 
-def _measured(columns: Sequence[pl.Series]) -> dict[str, Facts]:
+def _measured(columns: Sequence[pl.Series]) -> dict[str, ColumnCounts]:
     """The facts about the numbers in columns of text, or of Float64; other cells don't count as present."""
     if not columns:
         return {}
@@ -141,7 +143,9 @@ def _measured(columns: Sequence[pl.Series]) -> dict[str, Facts]:
         [column for place, column in enumerate(columns) if 0 < numbers[place] == whole[place]]
     )
     return {
-        column.name: Facts(count, least != most, row, count, least, most, integers, column.name in codes)
+        column.name: ColumnCounts(
+            count, least != most, row, count, least, most, integers, column.name in codes
+        )
         for column, row, count, least, most, integers in zip(
             columns, values, numbers, low, high, whole, strict=True
         )

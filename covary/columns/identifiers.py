@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from covary.columns.column_counts import Facts
+from covary.columns.column_counts import ColumnCounts
 from covary.columns.reasons import Cause, Reason
 
 FEWEST_ROW_NUMBERS = 20
@@ -59,7 +59,7 @@ COUNTING = _words("n no nr num number")
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_]+")
 
 
-def identifier_reason(name: str, facts: Facts) -> Reason | None:
+def identifier_reason(name: str, facts: ColumnCounts) -> Reason | None:
     """Return why a column of whole numbers identifies rather than measures; None if it measures."""
     if word := _identifier_word(name, facts):
         return Reason(Cause.NAME, word)
@@ -74,7 +74,7 @@ def identifier_reason(name: str, facts: Facts) -> Reason | None:
     return None
 
 
-def _identifier_word(name: str, facts: Facts) -> str:  # noqa: PLR0911
+def _identifier_word(name: str, facts: ColumnCounts) -> str:  # noqa: PLR0911
     """The word that says that a column identifies: zip_code, GEOID, birthYear, but not codes_per_day."""
     if name == "Unnamed: 0" or name.rstrip().endswith("#"):  # pandas wrote its index, and read it back
         return "unnamed" if name == "Unnamed: 0" else "#"
@@ -95,7 +95,7 @@ def _identifier_word(name: str, facts: Facts) -> str:  # noqa: PLR0911
     return next((word for word in words if word in IDENTIFIERS), "")
 
 
-def _fits(facts: Facts, bounds: tuple[int, int]) -> bool:
+def _fits(facts: ColumnCounts, bounds: tuple[int, int]) -> bool:
     return bounds[0] <= facts.low and facts.high <= bounds[1]
 
 
@@ -113,7 +113,7 @@ def _all_phones(values: npt.NDArray[np.float64]) -> bool:
     return bool(np.unique(phones).size >= 0.9 * phones.size)
 
 
-def _may_count_up(facts: Facts) -> bool:
+def _may_count_up(facts: ColumnCounts) -> bool:
     """A cheap test first: dense in its range, or one more in each of the first rows (of a sample)."""
     dense = facts.numbers - 1 <= facts.high - facts.low <= 1.02 * facts.numbers
     first = facts.values[:FIRST_ROWS].tolist()

@@ -6,13 +6,19 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from covary.columns.column_counts import Looks, looks_of
-from covary.columns.key_text import canonical_text, canonical_texts, dates_held_as_times, key_text, with_dates
+from covary.columns.column_counts import TextSample, sample_text
+from covary.columns.key_text import (
+    dates_held_as_times,
+    make_canonical,
+    make_columns_canonical,
+    with_dates,
+    write_key_text,
+)
 from covary.columns.number_forms import ABSENT
-from covary.columns.periods import coarser, period_numbers
-from covary.columns.places import may_be_numbered, may_be_places, place_kind, place_text
+from covary.columns.periods import coarser, number_periods
+from covary.columns.places import may_be_numbered, may_be_places, recognise_places, write_places
 from covary.columns.time_forms import COMPACT_FORMATS
-from covary.columns.times import TimeReading, read_times, time_reading
+from covary.columns.times import TimeReading, decide_time_reading, read_times
 
 FEWEST_PERIODS = 10  # on fewer keys a join is hidden anyhow
 MARKS = sorted(ABSENT - {"nd"})  # North Dakota
@@ -56,17 +62,21 @@ class KeyReading:
         return named.get(self.kind, "")
 
 
-def exact_reading(cells: pl.Series) -> KeyReading:
+# Whole numbers that are years, which dates meet by year.
+YEAR_READING = KeyReading("year", None, ("year",), ("year",))
+
+
+def decide_exact_reading(cells: pl.Series) -> KeyReading:
     """Take raw text as the key: the paper's way."""
     return KeyReading(midnight=bool(dates_held_as_times(cells.to_frame())))
 
 
-def key_reading(
+def decide_key_reading(
     name: str,
     cells: pl.Series,
     *,
     compact: bool = False,
-    looks: Looks | None = None,
+    looks: TextSample | None = None,
     whole: bool = True,
 ) -> KeyReading:
     """Decide how the cells of a key column become canonical text.
@@ -82,7 +92,7 @@ def key_reading(
     if isinstance(cells.dtype, pl.Categorical | pl.Enum):
         cells = cells.cast(pl.String)
     if cells.dtype == pl.String:
-        looks = looks or looks_of(cells)
+        looks = looks or sample_text(cells)
     if reading := _as_time(cells, compact, looks):
         times = read_times(_text_or_time(cells, reading), reading)
         every = (reading.granularity, *coarser(reading.granularity))
@@ -92,14 +102,9 @@ def key_reading(
     if looks:
         return _reading_of_text(name, cells, looks)
     if may_be_numbered(name):
-        kind = place_kind(canonical_text(key_text(cells.drop_nulls().unique())), name)
+        kind = recognise_places(make_canonical(write_key_text(cells.drop_nulls().unique())), name)
         return KeyReading(kind or "text")
     return KeyReading("text")
-
-
-def year_reading() -> KeyReading:
-    """Read whole numbers as years, which dates meet by year."""
-    return KeyReading("year", None, ("year",), ("year",))
 
 
 def are_years(cells: pl.Series) -> bool:
@@ -110,18 +115,18 @@ def are_years(cells: pl.Series) -> bool:
     return bool((numbers.is_between(*LIKELY_YEARS) & (numbers == numbers.floor())).all())
 
 
-def _as_time(cells: pl.Series, compact: bool, looks: Looks | None) -> TimeReading | None:
+def _as_time(cells: pl.Series, compact: bool, looks: TextSample | None) -> TimeReading | None:
     if cells.dtype == pl.Date or isinstance(cells.dtype, pl.Datetime):
-        return time_reading(cells)
+        return decide_time_reading(cells)
     if compact:
-        return time_reading(canonical_text(key_text(cells)), compact=True)
-    return time_reading(cells) if looks and looks.like_times else None
+        return decide_time_reading(make_canonical(write_key_text(cells)), compact=True)
+    return decide_time_reading(cells) if looks and looks.like_times else None
 
 
 def _text_or_time(cells: pl.Series, reading: TimeReading) -> pl.Series:
     if COMPACT_FORMATS.isdisjoint(reading.formats):
         return cells
-    return canonical_text(key_text(cells))  # 20130105.0, where there are gaps
+    return make_canonical(write_key_text(cells))  # 20130105.0, where there are gaps
 
 
 def _offered(times: pl.Series, every: tuple[str, ...], whole: bool) -> tuple[str, ...]:
@@ -129,30 +134,30 @@ def _offered(times: pl.Series, every: tuple[str, ...], whole: bool) -> tuple[str
     instants = (times.drop_nulls() if times.null_count() else times).to_physical().to_numpy()
     if not whole or not instants.size:
         return every
-    ends = period_numbers(np.array([instants.min(), instants.max()]), every[1:])
+    ends = number_periods(np.array([instants.min(), instants.max()]), every[1:])
     coarse = zip(every[1:], ends, strict=True)
     return (every[0], *(each for each, (low, high) in coarse if high - low + 1 >= FEWEST_PERIODS))
 
 
-def _reading_of_text(name: str, cells: pl.Series, looks: Looks) -> KeyReading:
+def _reading_of_text(name: str, cells: pl.Series, looks: TextSample) -> KeyReading:
     probes = [cell.lower() for cell in looks.present]
     if TRUTHS.keys() >= {*probes}:
         return KeyReading("boolean")
     if not (may_be_numbered(name) or may_be_places(probes)):
         return KeyReading("text")
-    distinct = canonical_text(cells.drop_nulls().unique()).unique()
+    distinct = make_canonical(cells.drop_nulls().unique()).unique()
     codes = int((distinct.str.len_bytes() == 2).sum()) >= CODES_SHARE * distinct.len()
     named = distinct if codes else distinct.filter(~distinct.is_in(list(ABSENT)))
-    kind = place_kind(named, name)
+    kind = recognise_places(named, name)
     return KeyReading(kind or "text", namibia=codes and kind == "country")
 
 
-def key_texts(rows: pl.DataFrame, readings: Mapping[str, KeyReading]) -> list[pl.Series]:
+def write_keys(rows: pl.DataFrame, readings: Mapping[str, KeyReading]) -> list[pl.Series]:
     """Write the cells of key columns that hold no times as text; a mark of absence may be left in it."""
     # Renamed, since Polars would take a name like ^x$ for a pattern.
     texts = [_as_text(rows[name].alias(CELLS), reading) for name, reading in readings.items()]
     places = [place for place, reading in enumerate(readings.values()) if reading.kind != "exact"]
-    canonical = canonical_texts([texts[place] for place in places])
+    canonical = make_columns_canonical([texts[place] for place in places])
     kinds = list(readings.values())
     for place, text in zip(places, canonical, strict=True):
         texts[place] = _named(text, kinds[place])
@@ -160,7 +165,7 @@ def key_texts(rows: pl.DataFrame, readings: Mapping[str, KeyReading]) -> list[pl
 
 
 def _as_text(column: pl.Series, reading: KeyReading) -> pl.Series:
-    return key_text(with_dates(column.to_frame(), [CELLS])[CELLS] if reading.midnight else column)
+    return write_key_text(with_dates(column.to_frame(), [CELLS])[CELLS] if reading.midnight else column)
 
 
 def _named(text: pl.Series, reading: KeyReading) -> pl.Series:
@@ -173,10 +178,10 @@ def _named(text: pl.Series, reading: KeyReading) -> pl.Series:
     if reading.namibia:
         absent &= text != "na"
     text = text.set(absent, None)
-    return YEAR + text if reading.kind == "year" else place_text(text, reading.kind)
+    return YEAR + text if reading.kind == "year" else write_places(text, reading.kind)
 
 
-def key_times(column: pl.Series, reading: KeyReading) -> pl.Series:
+def read_key_times(column: pl.Series, reading: KeyReading) -> pl.Series:
     """Read the cells of a column of times; null where there is none or it can't be understood."""
     assert reading.time is not None
     return read_times(_text_or_time(column.alias(CELLS), reading.time), reading.time)

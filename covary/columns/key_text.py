@@ -40,7 +40,7 @@ def check_normaliser(name: str) -> None:
         )
 
 
-def normaliser_of(key_text: str | None, hash: str) -> str:
+def choose_normaliser(key_text: str | None, hash: str) -> str:
     """Say how keys become text: canonical, unless the paper's hash asks for the paper's raw text."""
     chosen = ("exact" if hash == "murmur3" else "canonical") if key_text is None else key_text
     if not isinstance(chosen, str) or chosen not in NORMALISERS:
@@ -58,14 +58,16 @@ def dates_held_as_times(rows: pl.DataFrame) -> list[str]:
 def with_dates(rows: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
     """Write the named times as dates; one that is not at midnight after all stays as it is."""
     written = [
-        rows[name].dt.to_string("%Y-%m-%d").zip_with(rows[name].dt.time() == MIDNIGHT, key_text(rows[name]))
+        rows[name]
+        .dt.to_string("%Y-%m-%d")
+        .zip_with(rows[name].dt.time() == MIDNIGHT, write_key_text(rows[name]))
         for name in names
         if name in rows.columns
     ]
     return rows.with_columns(written) if written else rows
 
 
-def key_text(column: pl.Series) -> pl.Series:
+def write_key_text(column: pl.Series) -> pl.Series:
     """Write a column as key text: whole numbers without a fraction, dates and times in ISO form."""
     kind = column.dtype
     if kind == pl.String:
@@ -95,16 +97,16 @@ def _datetime_text(column: pl.Series, kind: pl.Datetime) -> pl.Series:
     return column.dt.to_string("%Y-%m-%dT%H:%M:%S%.f")
 
 
-def canonical_text(text: pl.Series) -> pl.Series:
+def make_canonical(text: pl.Series) -> pl.Series:
     """Write key text so that what people take for one key is one text; twice is the same as once.
 
     Unicode's NFKC, lower case, single inner spaces and none outside, straight quotes and plain hyphens; whole
     numbers without leading zeros or a fraction of zeros.
     """
-    return canonical_texts([text])[0]
+    return make_columns_canonical([text])[0]
 
 
-def canonical_texts(texts: Sequence[pl.Series]) -> list[pl.Series]:
+def make_columns_canonical(texts: Sequence[pl.Series]) -> list[pl.Series]:
     """Write several columns of key text so, in few calls: on a small table they are the cost.
 
     Named by their places: Polars would take a name like ^x$ for a pattern.

@@ -101,7 +101,7 @@ def missing_or_one_of(marks: tuple[str, ...]) -> pl.Expr:
     return missing.fill_null(value=False)
 
 
-def number_of(shape: str, count: int, decimal: str) -> WrittenNumber | None:
+def parse_number(shape: str, count: int, decimal: str) -> WrittenNumber | None:
     """Take a shape that so many cells have apart, by one convention; None if it's no number."""
     if len(shape) > LONGEST_CELL:
         return None

@@ -18,7 +18,7 @@ from covary.columns.number_forms import (
     is_code,
     is_missing,
     missing_or_one_of,
-    number_of,
+    parse_number,
     starts_likely,
 )
 from covary.columns.unused_cells import EXAMPLES, LONGEST_EXAMPLE
@@ -78,11 +78,11 @@ def may_be_numbers(cells: Iterable[str]) -> bool:
     if 3 * sum(map(starts_likely, lowered)) < len(lowered):
         return False
     telling = [cell for cell in lowered if not (is_missing(cell) or LETTER_MARK.fullmatch(cell))]
-    numbers = sum(any(number_of(cell, 1, decimal) for decimal in ".,") for cell in telling)
+    numbers = sum(any(parse_number(cell, 1, decimal) for decimal in ".,") for cell in telling)
     return bool(lowered) and 3 * numbers >= len(telling)
 
 
-def number_reading(cells: pl.Series) -> NumberReading | None:
+def decide_number_reading(cells: pl.Series) -> NumberReading | None:
     """Decide from cells of text how their column is read; None if it's no column of numbers."""
     cells = cells.alias("cell").drop_nulls()  # a name like ^x$ would be taken for a pattern
     values = cells.cast(pl.Float64, strict=False)
@@ -129,7 +129,7 @@ def _examples(unread: pl.Series) -> tuple[str, ...]:
 def _decide(present: dict[str, int], cells: int) -> NumberReading | None:
     """Weigh the shapes of the cells that are there."""
     point, comma = (
-        {shape: number for shape, count in present.items() if (number := number_of(shape, count, decimal))}
+        {shape: number for shape, count in present.items() if (number := parse_number(shape, count, decimal))}
         for decimal in ".,"
     )
     # A shape that is a number by one convention only tells: 1.234,5 or 0,5 or 1,234,567; 1,234 doesn't.

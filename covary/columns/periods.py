@@ -35,7 +35,7 @@ def coarser(granularity: str) -> tuple[str, ...]:
     return _COARSER.get(granularity, ())
 
 
-def period_text(times: pl.Series, granularity: str) -> pl.Series:
+def write_periods(times: pl.Series, granularity: str) -> pl.Series:
     """The name of the period that each time falls in; null stays null."""
     text = times.dt.to_string(_TEXT_FORMATS[granularity])
     if granularity == "moment":
@@ -43,7 +43,7 @@ def period_text(times: pl.Series, granularity: str) -> pl.Series:
     return text + times.dt.quarter().cast(pl.String) if granularity == "quarter" else text
 
 
-def period_numbers(instants: Integers, granularities: Sequence[str]) -> list[Integers]:
+def number_periods(instants: Integers, granularities: Sequence[str]) -> list[Integers]:
     """The period of each time at several granularities, counted from that of the first of January 1970."""
     days = instants // DAY
     return [
@@ -52,10 +52,10 @@ def period_numbers(instants: Integers, granularities: Sequence[str]) -> list[Int
     ]
 
 
-def period_names(numbers: Integers, granularity: str) -> list[str]:
+def name_periods(numbers: Integers, granularity: str) -> list[str]:
     """Name periods by their numbers."""
     if granularity == "moment":
-        return period_text(pl.Series(numbers.view("datetime64[us]")), granularity).to_list()
+        return write_periods(pl.Series(numbers.view("datetime64[us]")), granularity).to_list()
     if granularity == "week":
         # A week belongs to the year of its Thursday, and 1970 began with one.
         thursdays = (7 * numbers).astype("datetime64[D]")

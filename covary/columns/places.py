@@ -115,7 +115,7 @@ def _said(name: str) -> str:
     return _JOINTS.sub(" ", name).lower().strip()
 
 
-def place_kind(cells: pl.Series, name: str) -> str | None:
+def recognise_places(cells: pl.Series, name: str) -> str | None:
     """Tell whether distinct texts are mostly countries ("country"), mostly US states ("state"), or neither.
 
     Names may be half of the texts, codes must be nearly all, and numbers all; fewer will do under a column
@@ -132,7 +132,7 @@ def place_kind(cells: pl.Series, name: str) -> str | None:
     return _kind_by_names(texts, said) or _kind_by_codes(texts, said)
 
 
-def place_text(column: pl.Series, kind: str) -> pl.Series:
+def write_places(column: pl.Series, kind: str) -> pl.Series:
     """Write places as `country:civ` or `state:ny`; other texts stay as they are.
 
     Each text is judged alone, numbers too (ISO's of countries, FIPS's of states), so that the parts of a

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from covary.arrays import Floats
-from covary.columns.column_counts import Facts, facts_of_numbers, facts_of_text
+from covary.columns.column_counts import ColumnCounts, count_numbers, count_text
 from covary.columns.identifiers import PERIODS, identifier_reason
-from covary.columns.key_reading import LIKELY_YEARS, KeyReading, key_reading, year_reading
+from covary.columns.key_reading import LIKELY_YEARS, YEAR_READING, KeyReading, decide_key_reading
 from covary.columns.numbers import NUMBER_SHARE, PLAIN, NumberReading
 from covary.columns.reasons import Cause, Reason
 from covary.errors import UnusableColumn
@@ -55,7 +55,7 @@ def profile_columns(rows: pl.DataFrame, whole: bool = True) -> list[ColumnProfil
     `whole` says whether these are all rows of the table.
     """
     whole = whole and rows.height <= PROFILED_ROWS
-    sample = in_runs(rows, PROFILED_ROWS, PROFILED_RUNS)
+    sample = take_runs(rows, PROFILED_ROWS, PROFILED_RUNS)
     at_once = max(1, CELLS_AT_ONCE // max(sample.height, 1))
     columns = sample.get_columns()
     return [
@@ -72,14 +72,14 @@ def _profiles(sample: Sequence[pl.Series], whole: bool) -> list[ColumnProfile]:
         c.cast(pl.String) for c, dtype in zip(sample, dtypes, strict=True) if isinstance(dtype, TEXT_TYPES)
     ]
     numbers = [column for column, dtype in zip(sample, dtypes, strict=True) if dtype.is_numeric()]
-    facts = facts_of_text(texts) | facts_of_numbers(numbers)
+    facts = count_text(texts) | count_numbers(numbers)
     return [
         _profile(column, facts[column.name], whole) if column.name in facts else _declared(column, whole)
         for column in sample
     ]
 
 
-def with_numbers(
+def use_numbers_read(
     rows: pl.DataFrame, profiles: Sequence[ColumnProfile], keys: Collection[str]
 ) -> pl.DataFrame:
     """Put the numbers that profiling found in place of the text they were read from."""
@@ -91,7 +91,7 @@ def with_numbers(
     return pl.DataFrame([known.get(column.name, column) for column in rows.get_columns()])
 
 
-def choose(
+def choose_columns(
     profiles: Sequence[ColumnProfile],
     table: str,
     keys: Sequence[str] | None = None,
@@ -112,7 +112,7 @@ def choose(
     return chosen_keys, chosen_values
 
 
-def in_runs(rows: pl.DataFrame, most: int, runs: int) -> pl.DataFrame:
+def take_runs(rows: pl.DataFrame, most: int, runs: int) -> pl.DataFrame:
     """Spread out runs of rows rather than single ones, so that a row number still counts up by one."""
     if rows.height <= most:
         return rows
@@ -121,7 +121,7 @@ def in_runs(rows: pl.DataFrame, most: int, runs: int) -> pl.DataFrame:
     return pl.concat([rows.slice(number * step, length) for number in range(runs)])
 
 
-def _profile(column: pl.Series, counts: Facts, whole: bool) -> ColumnProfile:
+def _profile(column: pl.Series, counts: ColumnCounts, whole: bool) -> ColumnProfile:
     name = column.name
     if not counts.present:
         return _unused(name, "empty", Cause.NO_VALUES)
@@ -137,10 +137,10 @@ def _profile(column: pl.Series, counts: Facts, whole: bool) -> ColumnProfile:
         reason = Reason(Cause.WHOLE_NUMBERS)
         return ColumnProfile(name, "integer", False, True, reason, values, number=number)
     if _are_years(identifies, counts):
-        key = year_reading()
+        key = YEAR_READING
     else:
         compact = _may_be_compact_dates(identifies, counts)
-        key = key_reading(name, column, compact=compact, whole=whole)
+        key = decide_key_reading(name, column, compact=compact, whole=whole)
     kind = "date" if key.time else "integer"
     is_period = key.time is not None or identifies.detail in PERIODS
     return ColumnProfile(
@@ -152,7 +152,7 @@ def _unused(name: str, kind: str, cause: Cause, detail: str = "") -> ColumnProfi
     return ColumnProfile(name, kind, False, False, Reason(cause, detail))
 
 
-def _are_years(identifies: Reason, counts: Facts) -> bool:
+def _are_years(identifies: Reason, counts: ColumnCounts) -> bool:
     """Whether whole numbers are years by their name; or count up by one, within the last two centuries."""
     if identifies.detail.endswith(YEAR_WORDS):
         return YEARS[0] <= counts.low and counts.high <= YEARS[1]
@@ -160,17 +160,17 @@ def _are_years(identifies: Reason, counts: Facts) -> bool:
     return identifies.cause is Cause.ROW_NUMBER and is_likely
 
 
-def _may_be_compact_dates(identifies: Reason, counts: Facts) -> bool:
+def _may_be_compact_dates(identifies: Reason, counts: ColumnCounts) -> bool:
     in_range = COMPACT[0] <= counts.low and counts.high <= COMPACT[1]
     is_named = identifies.detail.endswith(COMPACT_WORDS)
     return identifies.cause is Cause.CALENDAR_DATES or (is_named and in_range)
 
 
-def _text_profile(column: pl.Series, counts: Facts, whole: bool) -> ColumnProfile:
+def _text_profile(column: pl.Series, counts: ColumnCounts, whole: bool) -> ColumnProfile:
     name = column.name
     if counts.length > LONGEST_KEY:
         return _unused(name, "text", Cause.LONG_TEXT)
-    key = key_reading(name, column, looks=counts.looks, whole=whole)
+    key = decide_key_reading(name, column, looks=counts.looks, whole=whole)
     reason = Reason(Cause.TEXT if counts.varies else Cause.ONE_VALUE)
     is_period = counts.varies and key.time is not None
     return ColumnProfile(name, _kind_of(key), counts.varies, False, reason, key=key, is_period=is_period)
@@ -191,5 +191,5 @@ def _declared(column: pl.Series, whole: bool) -> ColumnProfile:
         return _unused(column.name, "empty", Cause.NO_VALUES)
     varies = bool(column.to_physical().min() != column.to_physical().max())
     reason = Reason(Cause.DECLARED_TYPE if varies else Cause.ONE_VALUE)
-    key = key_reading(column.name, column, whole=whole)
+    key = decide_key_reading(column.name, column, whole=whole)
     return ColumnProfile(column.name, kind, varies, False, reason, key=key, is_period=key.time is not None)

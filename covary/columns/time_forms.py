@@ -100,7 +100,7 @@ def any_form(compact: bool) -> re.Pattern[str]:
     return _SPELLED_OR_COMPACT if compact else _SPELLED
 
 
-def cells_by_form(cells: Sequence[str], compact: bool) -> dict[str, list[str]]:
+def group_by_form(cells: Sequence[str], compact: bool) -> dict[str, list[str]]:
     """The cells that look like each form; cells that differ only in their digits are looked at once."""
     pattern = any_form(compact)
     short = [cell for cell in cells if len(cell) <= LONGEST_TIME and "\n" not in cell]
@@ -118,7 +118,7 @@ def has_zone(cell: str) -> bool:
     return _HAS_ZONE.search(cell) is not None
 
 
-def iso_instants(cells: pl.Series, local: bool = False) -> Integers | None:
+def read_iso_instants(cells: pl.Series, local: bool = False) -> Integers | None:
     """The instants of a column of nothing but ISO dates and times, by Arrow's fast reader; else None."""
     first = cells.alias("").first(ignore_nulls=True) if cells.dtype == pl.String else None
     if not isinstance(first, str) or not _STARTS_AS_ISO.match(first):
@@ -131,11 +131,11 @@ def iso_instants(cells: pl.Series, local: bool = False) -> Integers | None:
     except pa.ArrowInvalid:
         return None
     filled = times.fill_null(NO_TIME) if times.null_count else times
-    instants = plausible(filled.to_numpy())
+    instants = keep_plausible(filled.to_numpy())
     return instants if (instants != NO_TIME).any() else None
 
 
-def parts_of(cells: pl.Series, form: str) -> dict[str, Integers]:
+def split_parts(cells: pl.Series, form: str) -> dict[str, Integers]:
     """The numbers that the cells are made of, by name; 0 where a cell lacks one."""
     groups = cells.str.extract_groups(f"(?i)^{_ALL_FORMS[form]}$").struct.unnest()
     numbers = groups.select(_NUMBERS[part.name] for part in groups if part.null_count() < len(cells))
@@ -143,7 +143,7 @@ def parts_of(cells: pl.Series, form: str) -> dict[str, Integers]:
     return lacking | {column.name: column.to_numpy() for column in numbers}
 
 
-def instants_of(parts: dict[str, Integers]) -> Integers:
+def compute_instants(parts: dict[str, Integers]) -> Integers:
     """Microseconds since 1970; NO_TIME where the parts make up no time."""
     years = parts["year"] + 1900 * (parts["year"] < 100) + 100 * (parts["year"] < 69)  # 1969 to 2068
     if "week" in parts:
@@ -153,9 +153,9 @@ def instants_of(parts: dict[str, Integers]) -> Integers:
     else:
         days, valid = day_of_date(years, parts["month"], parts.get("day"))
     if "hour" not in parts:
-        return plausible(np.where(valid, days * DAY, NO_TIME))
+        return keep_plausible(np.where(valid, days * DAY, NO_TIME))
     clock, on_clock = _clock(parts)
-    return plausible(np.where(valid & on_clock, days * DAY + clock, NO_TIME))
+    return keep_plausible(np.where(valid & on_clock, days * DAY + clock, NO_TIME))
 
 
 def _clock(parts: dict[str, Integers]) -> tuple[Integers, Truths]:
@@ -168,6 +168,6 @@ def _clock(parts: dict[str, Integers]) -> tuple[Integers, Truths]:
     return hour * HOUR + minute * _MINUTE + second * _SECOND + parts.get("fraction", 0) - ahead, valid
 
 
-def plausible(instants: Integers) -> Integers:
+def keep_plausible(instants: Integers) -> Integers:
     """The instants of the years 1000 to 2999, NO_TIME in place of any other."""
     return np.where((instants >= _FIRST_TIME) & (instants < _PAST_TIMES), instants, NO_TIME)

@@ -20,12 +20,12 @@ from covary.columns.time_forms import (
     NO_TIME,
     UNIT_OF_FORM,
     any_form,
-    cells_by_form,
+    compute_instants,
+    group_by_form,
     has_zone,
-    instants_of,
-    iso_instants,
-    parts_of,
-    plausible,
+    keep_plausible,
+    read_iso_instants,
+    split_parts,
 )
 
 GRANULARITIES = ("moment", "hour", "day", "week", "month", "quarter", "year")  # finest first
@@ -78,7 +78,7 @@ def may_be_times(cells: Iterable[str], compact: bool = False) -> bool:
     return 2 * fitting > len(present)
 
 
-def time_reading(cells: pl.Series, compact: bool = False) -> TimeReading | None:
+def decide_time_reading(cells: pl.Series, compact: bool = False) -> TimeReading | None:
     """How to read a column as times, whatever the order of its cells; None if they aren't times.
 
     Whole numbers such as 20130105 and 201301 are times only if `compact` says so.
@@ -88,11 +88,11 @@ def time_reading(cells: pl.Series, compact: bool = False) -> TimeReading | None:
         return _plainest((), zoned, lambda local: _typed_instants(cells, local))
     if not isinstance(cells.dtype, _TEXT_TYPES) and not (compact and cells.dtype.is_integer()):
         return None
-    if (instants := iso_instants(cells)) is not None:
+    if (instants := read_iso_instants(cells)) is not None:
         zoned = has_zone(str(cells.alias("").first(ignore_nulls=True)))
-        return _plainest((ISO,), zoned, lambda local: iso_instants(cells, True) if local else instants)
+        return _plainest((ISO,), zoned, lambda local: read_iso_instants(cells, True) if local else instants)
     counts = _counts(cells)
-    trials = [_trial(form, found, counts) for form, found in cells_by_form(list(counts), compact).items()]
+    trials = [_trial(form, found, counts) for form, found in group_by_form(list(counts), compact).items()]
     return _judged(trials, sum(counts.values()))
 
 
@@ -100,7 +100,7 @@ def read_times(column: pl.Series, reading: TimeReading) -> pl.Series:
     """Each row's time, in UTC if it names a zone; null where there's none or it isn't understood."""
     if isinstance(column.dtype, (pl.Date, pl.Datetime)):
         return _series(column.name, _typed_instants(column, reading.local))
-    if ISO in reading.formats and (plain := iso_instants(column, reading.local)) is not None:
+    if ISO in reading.formats and (plain := read_iso_instants(column, reading.local)) is not None:
         return _series(column.name, plain)
     text = column.cast(pl.String, strict=False)
     distinct_count = text.to_frame("cell").select(pl.approx_n_unique("cell")).item()
@@ -149,7 +149,7 @@ def _longest(text: pl.Series) -> int:
 
 def _trial(form: str, cells: list[str], counts: dict[str, int]) -> _Trial:
     rows = np.array([counts[cell] for cell in cells])
-    parts = parts_of(pl.Series(cells), form)
+    parts = split_parts(pl.Series(cells), form)
     trial = _trial_of(form, parts, rows)
     if form == "year-month" and len(cells) > 2 and (parts["month"] == (parts["year"] + 1) % 100).all():
         return replace(trial, rows=0)  # seasons: 2001-02, 2002-03, 2003-04
@@ -162,7 +162,7 @@ def _trial(form: str, cells: list[str], counts: dict[str, int]) -> _Trial:
 
 
 def _trial_of(form: str, parts: dict[str, Integers], rows: Integers) -> _Trial:
-    instants = instants_of(parts)
+    instants = compute_instants(parts)
     understood = instants != NO_TIME
     return _Trial(form, int(rows[understood].sum()), instants[understood])
 
@@ -194,7 +194,7 @@ def _typed_instants(column: pl.Series, local: bool = False) -> Integers:
         column = column.dt.replace_time_zone(None)
     # Whatever its zone, what a time holds is UTC.
     times = column.cast(pl.Datetime("us", getattr(column.dtype, "time_zone", None)), strict=False)
-    return plausible(times.to_physical().fill_null(NO_TIME).to_numpy())
+    return keep_plausible(times.to_physical().fill_null(NO_TIME).to_numpy())
 
 
 def _series(name: str, instants: Integers) -> pl.Series:
@@ -211,5 +211,5 @@ def _read(cells: pl.Series, formats: Sequence[str]) -> Integers:
         left = np.flatnonzero(instants == NO_TIME)
         if left.size:
             cells_left = text if left.size == len(text) else text.gather(left)
-            instants[left] = instants_of(parts_of(cells_left, form))
+            instants[left] = compute_instants(split_parts(cells_left, form))
     return instants

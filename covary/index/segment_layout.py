@@ -15,8 +15,8 @@ import polars as pl
 
 from covary.arrays import Array, Floats, Integers, Truths, Words
 from covary.index.segment_files import COUNTED, NAMED, Segment
-from covary.index.table_records import TableRecord, table_frame
-from covary.sketching.hashing import SCHEMES, Hashes, HashScheme, smallest_first
+from covary.index.table_records import TableRecord, write_records
+from covary.sketching.hashing import SCHEMES, Hashes, HashScheme, sort_by_order
 from covary.sketching.sketch_types import Sketch
 
 SETS_PER_BLOCK = 64
@@ -62,7 +62,7 @@ def build_segment(tables: Sequence[tuple[TableRecord, Sequence[Sketch]]]) -> Seg
         key_sets += shared
         table_of += [number] * len(shared)
     scheme = key_sets[0][0].config.scheme if key_sets else SCHEMES["xxhash64"]
-    return lay_out(_sketched(table_frame([record for record, _ in tables]), key_sets, table_of), scheme)
+    return lay_out(_sketched(write_records([record for record, _ in tables]), key_sets, table_of), scheme)
 
 
 def _share_key_sets(sketches: Sequence[Sketch]) -> list[list[Sketch]]:
@@ -171,7 +171,7 @@ def _blocks(first_keys: Words) -> Integers:
 def _dictionaries(hashes: Words, block_of: Integers, sizes: Integers, scheme: HashScheme) -> dict[str, Array]:
     """Lay out the keys, each block's dictionary of them, each key set's places in it, and who holds a key."""
     block = np.repeat(block_of, sizes)
-    in_order = smallest_first(hashes, scheme.order(identities(hashes, scheme)))
+    in_order = sort_by_order(hashes, scheme.order(identities(hashes, scheme)))
     in_order = in_order[np.argsort(block[in_order], kind="stable")]  # by block, and by h_u within it
     new_entry = _changes(hashes[in_order]) | _changes(block)
     starts = starts_of(np.bincount(block[new_entry]))

@@ -123,7 +123,7 @@ class TableRecord:
         return [column.name for column in self.columns if role in column.role.split(" and ")]
 
 
-def table_frame(records: Sequence[TableRecord]) -> pl.DataFrame:
+def write_records(records: Sequence[TableRecord]) -> pl.DataFrame:
     """Write records as rows."""
     kinds = {**TABLES, **NOTES}
     fields = {name: [getattr(record, name) for record in records] for name in kinds if name != "columns"}
@@ -142,7 +142,7 @@ def _columns_of(records: Sequence[TableRecord]) -> pl.Series:
     return pl.Series(cells)
 
 
-def records_of(tables: pl.DataFrame) -> list[TableRecord]:
+def read_records(tables: pl.DataFrame) -> list[TableRecord]:
     """Read the records that rows hold."""
     return [
         TableRecord(

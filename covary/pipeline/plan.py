@@ -9,7 +9,7 @@ from covary.columns.unused_cells import Tallies
 from covary.index.table_records import TableRecord
 from covary.pipeline.limits import DEFAULT_LIMITS, Limits
 from covary.pipeline.table_notes import BAD_TABLE, failed, notes_of, record_of
-from covary.sketching.roles import Roles, roles_of
+from covary.sketching.roles import Roles, decide_roles
 from covary.sketching.sketch_types import ColumnPair, SketchConfig
 from covary.tables.read import Chunk, Layout, layout_of, plan_chunks, remarks_of, sample_rows
 from covary.tables.source import TableSource
@@ -140,7 +140,7 @@ def decided_table(
     chunks: tuple[Chunk, ...] = (),
 ) -> LargeTable:
     """Decide from some of its rows how all tasks read a table."""
-    roles, _ = roles_of(sample, table.name, settings.config, settings.keys, settings.values, table.size)
+    roles, _ = decide_roles(sample, table.name, settings.config, settings.keys, settings.values, table.size)
     # Without the rows themselves, which need not travel.
     slim = tuple(replace(profile, values=None) for profile in roles.profiles)
     return LargeTable(table, layout, chunks, replace(roles, profiles=slim))

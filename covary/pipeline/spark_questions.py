@@ -36,7 +36,7 @@ from covary.query.ask import Index
 from covary.query.candidates import OnProgress
 from covary.query.hits import Hit
 from covary.query.options import Settings
-from covary.sketching.open_table import Frame, KeyName, as_polars
+from covary.sketching.open_table import Frame, KeyName, to_polars
 from covary.tables.files import is_url
 from covary.tables.local import absolute_path
 
@@ -107,7 +107,7 @@ def _question_row(number: int, question: Question) -> dict[str, Any]:
         path = os.fspath(question.table)
         return row | {"path": path if is_url(path) else absolute_path(path)}
     packed = io.BytesIO()
-    as_polars(question.table).write_ipc(packed)
+    to_polars(question.table).write_ipc(packed)
     return row | {"rows": packed.getvalue()}
 
 

@@ -19,7 +19,7 @@ import polars as pl
 import pyarrow as pa
 
 from covary.columns.key_reading import FEWEST_PERIODS
-from covary.columns.profile import with_numbers
+from covary.columns.profile import use_numbers_read
 from covary.columns.unused_cells import Tallies
 from covary.index.segment_files import write_part
 from covary.index.segment_layout import build_segment
@@ -44,9 +44,9 @@ from covary.pipeline.table_notes import (
     reason_of,
     record_of,
 )
-from covary.sketching.kernel import finish, merge_all
-from covary.sketching.key_columns import Key, readings_of
-from covary.sketching.roles import roles_of
+from covary.sketching.kernel import finish, merge_partials
+from covary.sketching.key_columns import Key, collect_readings
+from covary.sketching.roles import decide_roles
 from covary.sketching.sketch_table import sketch_batches
 from covary.sketching.sketch_types import ColumnPair, Sketch
 from covary.tables.faults import Faults
@@ -120,7 +120,7 @@ def _sketch_whole(table: TableSource, settings: Settings) -> Finished:
         batches = read_chunk(Chunk(table, 0, *WHOLE), layout, None, faults)
         first = next(batches, pl.DataFrame(schema=dict.fromkeys(layout.columns, pl.String)))
         second = next(batches, None)
-        roles, known = roles_of(
+        roles, known = decide_roles(
             first,
             table.name,
             settings.config,
@@ -128,7 +128,7 @@ def _sketch_whole(table: TableSource, settings: Settings) -> Finished:
             settings.values,
             None if second is None else table.size,
         )
-        first = with_numbers(first, roles.profiles, readings_of(roles.keys))
+        first = use_numbers_read(first, roles.profiles, collect_readings(roles.keys))
         if second is not None and roles.columns and _is_mostly_unused(first, roles.columns):
             faults = Faults()
             again = read_chunk(Chunk(table, 0, *WHOLE), layout, roles.columns, faults)
@@ -301,7 +301,7 @@ def _merged(table: LargeTable, partials: pa.Table, settings: Settings) -> Finish
                 partial_from({**next(rows), "states": states[place].as_buffer()}, table.source.name)
                 for place in of_pair
             ]
-            sketches += finish(merge_all([[part] for part in parts], settings.config), settings.config)
+            sketches += finish(merge_partials([[part] for part in parts], settings.config), settings.config)
     sketches = _worth_having(sketches, table.roles.keys)
     record = record_of(
         table.source,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from covary.errors import TableError, near_names
 from covary.index.reason_words import leaves_day_open
-from covary.index.table_records import TableRecord, records_of
+from covary.index.table_records import TableRecord, read_records
 from covary.own_files import MANIFEST
 from covary.query.stored_sketches import StoredSketches
 
@@ -123,7 +123,7 @@ def describe_index(path: Path) -> IndexSummary:
     index = StoredSketches.open(path)
     manifest, segments = index.manifest, index.segments
     files = [file for stored in manifest.segments for file in stored.files.values()]
-    contents = tuple(records_of(index.tables))
+    contents = tuple(read_records(index.tables))
     unsketched = Counter(table.name for table in contents if table.problem is None) - Counter(
         name for segment in segments for name in segment.sketched_tables()
     )

@@ -6,8 +6,8 @@ from typing import Any
 import polars as pl
 
 from covary.columns.key_reading import YEAR, KeyReading
-from covary.columns.periods import period_text
-from covary.columns.times import read_times, time_reading
+from covary.columns.periods import write_periods
+from covary.columns.times import decide_time_reading, read_times
 from covary.columns.unused_cells import Tallies
 from covary.query.hits import Explanation, Hit, MetColumns
 from covary.query.stored_sketches import StoredSketches
@@ -71,7 +71,7 @@ def _by_text(examples: Sequence[Sequence[str]], granularity: str) -> dict[str, s
     written, texts = (list(each) for each in zip(*examples, strict=True))
     if granularity:
         cells = pl.Series(texts)
-        if reading := time_reading(cells):
-            texts = period_text(read_times(cells, reading), granularity).to_list()
+        if reading := decide_time_reading(cells):
+            texts = write_periods(read_times(cells, reading), granularity).to_list()
             texts = [f"{YEAR}{text}" for text in texts] if granularity == "year" else texts
     return dict(zip(reversed(texts), reversed(written), strict=True))

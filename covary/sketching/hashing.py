@@ -130,7 +130,7 @@ SCHEMES = {
 }
 
 
-def smallest_first(hashes: Hashes, orders: Orders) -> npt.NDArray[np.intp]:
+def sort_by_order(hashes: Hashes, orders: Orders) -> npt.NDArray[np.intp]:
     """Sort places by h_u; equal h_u are ordered by h (they happen in 32-bit mode alone)."""
     if orders.dtype == np.float64:
         return np.lexsort((hashes, orders))

@@ -21,9 +21,16 @@ from covary.sketching.aggregate import (
     merge_states,
     stack,
 )
-from covary.sketching.hashing import Hashes, HashScheme, Orders, smallest_first
-from covary.sketching.key_columns import HashedKeys, Key, ReadColumn, hash_keys, read_columns, readings_of
-from covary.sketching.number_columns import NumberColumns, number_columns
+from covary.sketching.hashing import Hashes, HashScheme, Orders, sort_by_order
+from covary.sketching.key_columns import (
+    HashedKeys,
+    Key,
+    ReadColumn,
+    collect_readings,
+    hash_keys,
+    read_columns,
+)
+from covary.sketching.number_columns import NumberColumns, stack_numbers
 from covary.sketching.sketch_types import ColumnPair, Partial, Sketch, SketchConfig
 
 ROWS_AT_ONCE = 1 << 21  # at most, so that the limbs of sums stay exact
@@ -49,16 +56,16 @@ def sketch_rows(
         return []
     tallies = Tallies() if tallies is None else tallies
     parts: list[list[Partial]] = []
-    readings = readings_of(keys)
+    readings = collect_readings(keys)
     step = min(ROWS_AT_ONCE, max(ROWS_WORTH_A_STEP, CELLS_AT_ONCE // len(numbers)))
     for start in range(0, max(rows.height, 1), step):
         read = read_columns(rows.slice(start, step), readings, config.scheme, tallies)
         some = {name: column.slice(start, step) for name, column in numbers.items()}
-        parts.append(sketch_read(read, keys, some, config, table, first_row + start))
-    return merge_all(parts, config)
+        parts.append(sketch_columns(read, keys, some, config, table, first_row + start))
+    return merge_partials(parts, config)
 
 
-def sketch_read(
+def sketch_columns(
     columns: Mapping[str, ReadColumn],
     keys: Sequence[Key],
     numbers: Mapping[str, pl.Series],
@@ -78,7 +85,7 @@ def sketch_read(
         (key.name, level.granularity): [] for key, levels in of_keys for level in levels
     }
     for start in range(0, len(names), at_once):
-        values = number_columns({name: numbers[name] for name in names[start : start + at_once]})
+        values = stack_numbers({name: numbers[name] for name in names[start : start + at_once]})
         for key, levels in zip(keys, hashed, strict=True):
             pair = ColumnPair(table, key.name, "")
             rooms = [config.room(depth) if key.stored else config.size for depth in range(len(levels))]
@@ -224,7 +231,7 @@ def _group(hashes: Hashes, orders: Orders, scheme: HashScheme) -> tuple[Hashes, 
     """Return the distinct hashes in h_u order, ties by h, and which of them each row has."""
     if hashes.size > LARGEST_BLOCK:
         return _group_many(hashes, scheme)
-    in_order = smallest_first(hashes, orders)
+    in_order = sort_by_order(hashes, orders)
     ordered = hashes[in_order]
     is_new = np.ones(hashes.size, dtype=bool)
     np.not_equal(ordered[1:], ordered[:-1], out=is_new[1:])
@@ -239,7 +246,7 @@ def _group_many(hashes: Hashes, scheme: HashScheme) -> tuple[Hashes, Grouped]:
     ranks = pl.Series(hashes).rank("dense").to_numpy().astype(np.intp) - 1
     distinct = np.empty(int(ranks.max()) + 1, dtype=hashes.dtype)
     distinct[ranks] = hashes
-    in_order = smallest_first(distinct, scheme.order(distinct))
+    in_order = sort_by_order(distinct, scheme.order(distinct))
     place = np.empty(distinct.size, dtype=np.intp)
     place[in_order] = np.arange(distinct.size)
     return distinct[in_order], Grouped(place[ranks], distinct.size)
@@ -272,10 +279,10 @@ def merge(partials: Sequence[Partial], config: SketchConfig) -> Partial:
 
     Exact, because a key among the n smallest overall is among the n smallest of every part that holds it.
     """
-    return merge_all([[partial] for partial in partials], config)[0]
+    return merge_partials([[partial] for partial in partials], config)[0]
 
 
-def merge_all(parts: Sequence[Sequence[Partial]], config: SketchConfig) -> list[Partial]:
+def merge_partials(parts: Sequence[Sequence[Partial]], config: SketchConfig) -> list[Partial]:
     """Merge the partials of several parts of a table, pair by pair: those that share their keys at once."""
     if len(parts) == 1:
         return list(parts[0])

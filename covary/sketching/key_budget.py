@@ -14,10 +14,10 @@ import numpy.typing as npt
 import polars as pl
 
 from covary.columns.key_reading import FEWEST_PERIODS, KeyReading
-from covary.columns.profile import ColumnProfile, in_runs
+from covary.columns.profile import ColumnProfile, take_runs
 from covary.columns.reasons import Cause
 from covary.columns.unused_cells import Tallies
-from covary.sketching.key_choice import distinct_keys
+from covary.sketching.key_choice import count_keys
 from covary.sketching.key_columns import Key, read_columns
 from covary.sketching.sketch_types import SketchConfig
 
@@ -64,7 +64,7 @@ class Budget:
 
     @cached_property
     def _sampled(self) -> pl.DataFrame:
-        return in_runs(self._rows, LOOKED_AT, RUNS)
+        return take_runs(self._rows, LOOKED_AT, RUNS)
 
     def keys(self, keys: Sequence[Key], numbers: Sequence[str], room: int, *, named: bool) -> list[Key]:
         """Choose the keys for which there is room, but always the likeliest to join, or the first named."""
@@ -148,7 +148,7 @@ class Budget:
         if not reading.time:
             return {"": self._sampled[column].n_unique()}
         read = read_columns(self._sampled, {column: reading}, self._config.scheme, Tallies())
-        return {granularity: distinct_keys(hashed) for granularity, hashed in read[column].levels.items()}
+        return {granularity: count_keys(hashed) for granularity, hashed in read[column].levels.items()}
 
     def _misgivings(self, key: Key) -> tuple[bool, int, float]:
         """Say what speaks against a column as a key: too few keys, what they are, how many are missing."""

@@ -8,13 +8,19 @@ from math import expm1, log
 import numpy as np
 import polars as pl
 
-from covary.columns.key_reading import KeyReading, are_years, exact_reading, key_reading, year_reading
+from covary.columns.key_reading import (
+    YEAR_READING,
+    KeyReading,
+    are_years,
+    decide_exact_reading,
+    decide_key_reading,
+)
 from covary.columns.key_text import NORMALISERS
 from covary.columns.profile import ColumnProfile
 from covary.sketching.hashing import HashedColumn, HashScheme
-from covary.sketching.key_columns import SEPARATOR, Key, ReadColumn, hashed_at
+from covary.sketching.key_columns import SEPARATOR, Key, ReadColumn, combine_at
 
-MOST_PAIRS = 3  # of columns, per table
+MOST_JOINT_KEYS = 3  # of columns, per table
 MOST_PAIRED = 12  # columns, so that at most 66 pairs are looked at
 FEWEST_ROWS = 20
 IDENTIFYING = 0.95  # distinct keys per row
@@ -31,7 +37,7 @@ def split_key(key: str, columns: Collection[str]) -> tuple[str, ...]:
     return parts if set(parts) <= set(columns) and len(set(parts)) == len(parts) else ()
 
 
-def keys_named(
+def decide_keys(
     named: Sequence[tuple[str, ...]],
     rows: pl.DataFrame,
     profiles: Sequence[ColumnProfile],
@@ -43,15 +49,17 @@ def keys_named(
 
     def reading(column: str) -> KeyReading:
         if normaliser == NORMALISERS["exact"]:
-            return exact_reading(rows[column])
+            return decide_exact_reading(rows[column])
         if reading := known.get(column):
             return reading
-        return year_reading() if are_years(rows[column]) else key_reading(column, rows[column], whole=whole)
+        return (
+            YEAR_READING if are_years(rows[column]) else decide_key_reading(column, rows[column], whole=whole)
+        )
 
     return [Key.of(columns, tuple(map(reading, columns))) for columns in named]
 
 
-def pairs_found(
+def find_joint_keys(
     keys: Sequence[Key],
     read: Mapping[str, ReadColumn],
     profiles: Sequence[ColumnProfile],
@@ -63,7 +71,7 @@ def pairs_found(
     """
     keys = [key for key in keys if SEPARATOR not in key.name][:MOST_PAIRED]
     columns = [next(iter(read[key.name].levels.values())) for key in keys]
-    counts = [distinct_keys(column) for column in columns]
+    counts = [count_keys(column) for column in columns]
     by_name = {profile.name: profile for profile in profiles}
     found: list[tuple[float, bool, int, Key]] = []
     for one, other in combinations(range(len(columns)), 2):
@@ -72,7 +80,7 @@ def pairs_found(
         more, fewer = sorted((counts[one], counts[other]), reverse=True)
         if rows < FEWEST_ROWS or fewer < 2 or more >= IDENTIFYING * rows:
             continue
-        count = distinct_keys(together)
+        count = count_keys(together)
         told_apart = max(more * BEYOND_ONE, rows / MOST_ROWS_PER_PAIR)
         structure = _structure(count, more * fewer, rows)
         if count >= IDENTIFYING * rows or (structure and count >= told_apart):
@@ -82,7 +90,7 @@ def pairs_found(
             timeless = not any(by_name[name].is_period for name in pair.columns)
             found.append((-structure, timeless, more + fewer, pair))
     # Then those with a time, and those of the fewest values: the likeliest to be held by other tables.
-    return [pair for *_, pair in sorted(found, key=lambda each: each[:3])[:MOST_PAIRS]]
+    return [pair for *_, pair in sorted(found, key=lambda each: each[:3])[:MOST_JOINT_KEYS]]
 
 
 def _structure(count: int, cells: int, rows: int) -> float:
@@ -105,14 +113,14 @@ def _pair(one: Key, other: Key, read: Mapping[str, ReadColumn], scheme: HashSche
     for granularity in pair.granularities:
         if kept and granularity in ("week", "quarter"):
             continue
-        count = distinct_keys(hashed_at(levels, granularity, scheme))
+        count = count_keys(combine_at(levels, granularity, scheme))
         if count <= IDENTIFYING * last:
             kept.append(granularity)
             last = count
     return replace(pair, granularities=tuple(kept))
 
 
-def distinct_keys(column: HashedColumn) -> int:
+def count_keys(column: HashedColumn) -> int:
     """Count the keys of a column."""
     held = column.hashes if column.present is None else column.hashes[column.present]
     ordered = np.sort(held)

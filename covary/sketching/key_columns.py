@@ -8,13 +8,13 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from covary.columns.key_reading import CELLS, MARKS, KeyReading, key_texts, key_times
-from covary.columns.key_text import key_text
-from covary.columns.periods import period_names, period_numbers
+from covary.columns.key_reading import CELLS, MARKS, KeyReading, read_key_times, write_keys
+from covary.columns.key_text import write_key_text
+from covary.columns.periods import name_periods, number_periods
 from covary.columns.time_forms import ABSENT_TIMES
 from covary.columns.unused_cells import EXAMPLES, LONGEST_EXAMPLE, Tallies, Tally
 from covary.sketching.hashing import SCHEMES, HashedColumn, Hashes, HashScheme
-from covary.sketching.period_hashes import hashed_periods
+from covary.sketching.period_hashes import hash_periods
 
 SEPARATOR = ","  # between the columns of a key, as a person writes them
 FEW_CELLS = 64
@@ -59,7 +59,7 @@ def _granularities(readings: Sequence[KeyReading]) -> tuple[str, ...]:
     return times[0] if len(times) == 1 else ("",)
 
 
-def readings_of(keys: Iterable[Key]) -> dict[str, KeyReading]:
+def collect_readings(keys: Iterable[Key]) -> dict[str, KeyReading]:
     """Return how the columns of some keys are read, each once."""
     return {name: reading for key in keys for name, reading in zip(key.columns, key.readings, strict=True)}
 
@@ -94,7 +94,7 @@ class ReadColumn:
         ordered = orders[ascending]
         is_new = np.concatenate([[True], ordered[1:] != ordered[:-1]])[: ordered.size]
         chosen = rows[ascending[is_new][:most]]
-        written = key_text(_some(column, chosen)).cast(pl.String).to_list()
+        written = write_key_text(_some(column, chosen)).cast(pl.String).to_list()
         pairs = zip(written, self.texts_of(chosen), strict=True)
         return tuple(pair for pair in pairs if len(pair[0]) <= LONGEST_SHOWN)
 
@@ -134,7 +134,7 @@ def _read_texts(
     rows: pl.DataFrame, readings: Mapping[str, KeyReading], scheme: HashScheme
 ) -> dict[str, ReadColumn]:
     """Read columns that hold no times, all at once: on a small table the calls of Polars are the cost."""
-    texts = key_texts(rows, readings)
+    texts = write_keys(rows, readings)
     hashed = zip(readings.items(), texts, scheme.identify(texts), strict=True)
     return {
         name: ReadColumn(
@@ -157,7 +157,7 @@ def _read_repeating(column: pl.Series, reading: KeyReading, scheme: HashScheme) 
     # in which a NUL makes Polars panic.
     encoded = column.alias(CELLS).to_arrow(compat_level=VIEWS).dictionary_encode()
     cells = pl.Series(CELLS, encoded.dictionary)
-    (text,) = key_texts(cells.to_frame(), {CELLS: reading})
+    (text,) = write_keys(cells.to_frame(), {CELLS: reading})
     hashed = _keys_alone(scheme.identify([text])[0], reading, scheme)
     places = encoded.indices.fill_null(0).to_numpy()
     present = None if hashed.present is None else hashed.present[places]
@@ -200,13 +200,13 @@ def hash_keys(
     return [[_at(key, columns, granularity, scheme) for granularity in key.granularities] for key in keys]
 
 
-def hashed_at(columns: Sequence[Levels], granularity: str, scheme: HashScheme) -> HashedColumn:
+def combine_at(columns: Sequence[Levels], granularity: str, scheme: HashScheme) -> HashedColumn:
     """Put columns together at a granularity; one without it has one only: that of its text, or its finest."""
     return scheme.combine([levels.get(granularity) or next(iter(levels.values())) for levels in columns])
 
 
 def _at(key: Key, columns: Mapping[str, ReadColumn], granularity: str, scheme: HashScheme) -> HashedKeys:
-    hashed = hashed_at([columns[name].levels for name in key.columns], granularity, scheme)
+    hashed = combine_at([columns[name].levels for name in key.columns], granularity, scheme)
     if hashed.present is None:
         return HashedKeys(granularity, hashed.hashes, None)
     held = np.flatnonzero(hashed.present)
@@ -215,19 +215,19 @@ def _at(key: Key, columns: Mapping[str, ReadColumn], granularity: str, scheme: H
 
 def _read_times(column: pl.Series, reading: KeyReading, scheme: HashScheme, tallies: Tallies) -> ReadColumn:
     """Hash the period that each row's time falls in, at each granularity."""
-    times = key_times(column, reading)
+    times = read_key_times(column, reading)
     tallies.add(column.name, _tally(column, times))
     present = times.is_not_null().to_numpy() if times.null_count() else None
     instants = (
         times.to_physical().fill_null(0).to_numpy() if times.null_count() else times.to_physical().to_numpy()
     )
-    numbers = period_numbers(instants, reading.granularities)
+    numbers = number_periods(instants, reading.granularities)
     levels = {
-        granularity: HashedColumn(hashed_periods(each, granularity, scheme), present)
+        granularity: HashedColumn(hash_periods(each, granularity, scheme), present)
         for granularity, each in zip(reading.granularities, numbers, strict=True)
     }
     finest = reading.granularities[0]
-    return ReadColumn(levels, lambda rows: period_names(numbers[0][rows], finest))
+    return ReadColumn(levels, lambda rows: name_periods(numbers[0][rows], finest))
 
 
 def _tally(column: pl.Series, times: pl.Series) -> Tally:

@@ -44,7 +44,7 @@ class NumberColumns:
         return replace(counts, null_keys=null_keys, null_values=missing - odd, not_finite=odd)
 
 
-def number_columns(columns: Mapping[str, pl.Series]) -> NumberColumns:
+def stack_numbers(columns: Mapping[str, pl.Series]) -> NumberColumns:
     """Stack Float64 columns, counting what is missing and what is not finite."""
     values = np.stack([column.to_numpy() for column in columns.values()])  # nulls arrive as NaN
     finite = np.isfinite(values)
@@ -71,7 +71,7 @@ def _places_of_odd(column: pl.Series) -> npt.NDArray[np.intp]:
     return np.flatnonzero(column.is_not_null().to_numpy() & ~np.isfinite(column.to_numpy()))
 
 
-def numbers_of(
+def read_number_columns(
     rows: pl.DataFrame, readings: Mapping[str, NumberReading], tallies: Tallies
 ) -> dict[str, pl.Series]:
     """Read columns as Float64, each in its own way: what is not a number becomes null, and is counted."""

@@ -54,7 +54,7 @@ def open_table(frame: Frame, key: KeyName, value: str | None = None) -> OpenTabl
         place = table_place(source.place, source.member)
         name = writable(source.name)
         return OpenTable(name, place, layout.columns, named, batches, sample, layout, faults)
-    rows = as_polars(frame)
+    rows = to_polars(frame)
     named = _key_columns(key, "the table", rows.columns)
     wanted = _with_value(named, value, "the table", rows.columns)
     return OpenTable("", None, tuple(rows.columns), named, iter([rows[wanted]]))
@@ -92,7 +92,7 @@ def _with_value(key: Sequence[str], value: str | None, table: str, columns: Sequ
     return list(dict.fromkeys((*key, value)))
 
 
-def as_polars(frame: Frame) -> pl.DataFrame:
+def to_polars(frame: Frame) -> pl.DataFrame:
     """Take a Polars, pandas or Arrow table as a Polars frame."""
     if isinstance(frame, pl.DataFrame):
         return frame

@@ -7,7 +7,7 @@ import polars as pl
 
 from covary.arrays import Integers
 from covary.columns.key_reading import YEAR
-from covary.columns.periods import period_names
+from covary.columns.periods import name_periods
 from covary.sketching.hashing import SCHEMES, Hashes, HashScheme
 
 BLOCK_BITS = 12  # 4,096 periods: eleven years of days
@@ -15,7 +15,7 @@ MOST_BLOCKS = 64  # of one column: beyond, the periods themselves are listed
 KEPT_BLOCKS = 512
 
 
-def hashed_periods(numbers: Integers, granularity: str, scheme: HashScheme) -> Hashes:
+def hash_periods(numbers: Integers, granularity: str, scheme: HashScheme) -> Hashes:
     """Hash the names of periods, given by their numbers."""
     if not numbers.size:
         return np.empty(0, dtype=scheme.identity_type)
@@ -38,5 +38,5 @@ def _block(number: int, granularity: str, scheme: str) -> Hashes:
 
 
 def _hashed(numbers: Integers, granularity: str, scheme: HashScheme) -> Hashes:
-    names = pl.Series(period_names(numbers, granularity), dtype=pl.String)
+    names = pl.Series(name_periods(numbers, granularity), dtype=pl.String)
     return scheme.identify([YEAR + names if granularity == "year" else names])[0].hashes.copy()

@@ -8,11 +8,18 @@ import polars as pl
 
 from covary.columns.key_text import NORMALISERS
 from covary.columns.numbers import NumberReading
-from covary.columns.profile import ColumnProfile, choose, in_runs, profile_columns
+from covary.columns.profile import ColumnProfile, choose_columns, profile_columns, take_runs
 from covary.columns.unused_cells import Tallies
 from covary.sketching.key_budget import MOST_BYTES, Budget
-from covary.sketching.key_choice import keys_named, pairs_found, split_key
-from covary.sketching.key_columns import EXAMPLES_KEPT, Examples, Key, ReadColumn, read_columns, readings_of
+from covary.sketching.key_choice import decide_keys, find_joint_keys, split_key
+from covary.sketching.key_columns import (
+    EXAMPLES_KEPT,
+    Examples,
+    Key,
+    ReadColumn,
+    collect_readings,
+    read_columns,
+)
 from covary.sketching.sketch_types import SketchConfig
 
 # To find pairs of columns that identify rows, and examples of keys. In runs: pairs repeat among neighbours.
@@ -42,7 +49,7 @@ class Roles:
     @property
     def columns(self) -> list[str]:
         """The columns to read."""
-        return list(dict.fromkeys((*readings_of(self.keys), *self.numbers)))
+        return list(dict.fromkeys((*collect_readings(self.keys), *self.numbers)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,7 +60,7 @@ class FirstRows:
     tallies: Tallies
 
 
-def roles_of(
+def decide_roles(
     rows: pl.DataFrame,
     table: str,
     config: SketchConfig,
@@ -77,22 +84,22 @@ def roles_of(
     profiles = profile_columns(rows, whole)
     named = [columns for key in wanted_keys if (columns := split_key(key, rows.columns))]
     own = [column for columns in named for column in columns] if wanted_keys else None
-    names, numbers = choose(profiles, table, own, wanted_values)
-    alone = keys_named([(name,) for name in names], rows, profiles, config.normaliser, whole)
+    names, numbers = choose_columns(profiles, table, own, wanted_values)
+    alone = decide_keys([(name,) for name in names], rows, profiles, config.normaliser, whole)
     budget = Budget(rows, profiles, config, size)
     if wanted_keys:
-        offered = keys_named(named, rows, profiles, config.normaliser, whole)
+        offered = decide_keys(named, rows, profiles, config.normaliser, whole)
         keys = budget.keys(offered, numbers, MOST_BYTES, named=True)
-        alone = [key for key in alone if key.name in readings_of(keys)]
+        alone = [key for key in alone if key.name in collect_readings(keys)]
     else:
         offered = alone
         keys = alone = budget.keys(alone, numbers, budget.room, named=False)
     kept = budget.numbers(keys, numbers, MOST_BYTES if wanted_keys or wanted_values else budget.room)
-    some, tallies = in_runs(rows, SAMPLED_ROWS, SAMPLED_RUNS), Tallies()
-    read = read_columns(some, readings_of(alone), scheme, tallies)
+    some, tallies = take_runs(rows, SAMPLED_ROWS, SAMPLED_RUNS), Tallies()
+    read = read_columns(some, collect_readings(alone), scheme, tallies)
     canonical = config.normaliser != NORMALISERS["exact"]
     if canonical and not wanted_keys:
-        pairs = pairs_found(alone, read, profiles, scheme)
+        pairs = find_joint_keys(alone, read, profiles, scheme)
         offered = [*offered, *pairs]
         keys = [*keys, *budget.pairs(pairs, keys, kept)]
     examples = {

@@ -7,16 +7,16 @@ from itertools import chain, permutations
 
 import polars as pl
 
-from covary.columns.key_text import normaliser_of
+from covary.columns.key_text import choose_normaliser
 from covary.columns.numbers import NumberReading
 from covary.columns.profile import ColumnProfile, profile_columns
 from covary.columns.times import GRANULARITIES
 from covary.columns.unused_cells import Tallies
 from covary.errors import DamagedTable, NoSuchColumn, UnusableColumn
-from covary.sketching.kernel import finish, merge_all, sketch_read, sketch_rows
-from covary.sketching.key_choice import keys_named
+from covary.sketching.kernel import finish, merge_partials, sketch_columns, sketch_rows
+from covary.sketching.key_choice import decide_keys
 from covary.sketching.key_columns import SEPARATOR, Key, ReadColumn
-from covary.sketching.number_columns import numbers_of
+from covary.sketching.number_columns import read_number_columns
 from covary.sketching.open_table import Frame, KeyName, OpenTable, open_table
 from covary.sketching.sketch_types import DEFAULT_SIZE, Partial, Sketch, SketchConfig
 
@@ -46,21 +46,21 @@ def sketch_batches(
     row = chunk * CHUNK_ROWS
     weight = 0
     for rows in batches:
-        read = numbers_of(rows, numbers, tallies)
+        read = read_number_columns(rows, numbers, tallies)
         if known:
-            waiting.append(sketch_read(known, keys, read, config, table, row))
+            waiting.append(sketch_columns(known, keys, read, config, table, row))
             known = None
         else:
             waiting.append(sketch_rows(rows, keys, read, config, table, row, of_keys))
         row += rows.height
         weight += _weight(waiting[-1])
         if len(waiting) >= PARTIALS_AT_ONCE or (len(waiting) > 1 and weight >= BYTES_AT_ONCE):
-            waiting = [merge_all(waiting, config)]
+            waiting = [merge_partials(waiting, config)]
             weight = _weight(waiting[0])
     for name, tally in of_keys.items():
         if name not in numbers:  # a column that is both is counted once
             tallies.add(name, tally)
-    return merge_all(waiting, config)
+    return merge_partials(waiting, config)
 
 
 def _weight(partials: Sequence[Partial]) -> int:
@@ -90,7 +90,7 @@ def sketch(
         by: what times in the key are rounded down to: "hour", "day", "week", "month", "quarter" or "year";
             None: nothing, as they are.
     """
-    config = SketchConfig(size, (aggregate,), hash, normaliser_of(key_text, hash))
+    config = SketchConfig(size, (aggregate,), hash, choose_normaliser(key_text, hash))
     if not isinstance(value, str):
         raise NoSuchColumn(value, "the table", ())
     asked = sketch_table(open_table(frame, key, value), value, config)
@@ -161,7 +161,7 @@ def sketch_table(table: OpenTable, value: str, config: SketchConfig, *, any_orde
     for column in table.key:
         _check_key(first, column, profiles, name)
     orders = list(permutations(table.key)) if any_order else [table.key]
-    keys = [each.asked() for each in keys_named(orders, seen, profiles, config.normaliser, whole)]
+    keys = [each.asked() for each in decide_keys(orders, seen, profiles, config.normaliser, whole)]
     numbers = {each.name: each.number for each in profiles if each.name == value}
     try:
         partials = sketch_batches(

@@ -14,12 +14,12 @@ import numpy as np
 import polars as pl
 
 from covary import build_index
-from covary.columns.key_text import dates_held_as_times, key_text, with_dates
+from covary.columns.key_text import dates_held_as_times, with_dates, write_key_text
 from covary.columns.profile import profile_columns
 from covary.columns.unused_cells import Tallies
 from covary.query.ask import Index, open_index
 from covary.sketching.hashing import SCHEMES
-from covary.sketching.number_columns import numbers_of
+from covary.sketching.number_columns import read_number_columns
 from covary.sketching.open_table import open_table
 from covary.statistics.correlation import SMALLEST_SAMPLE
 from experiments.indexes import is_index
@@ -80,8 +80,8 @@ def _columns_of_tables(tables: pl.DataFrame) -> pl.DataFrame:
         readings = {profile.name: profile.number for profile in profile_columns(rows)}
         rows = with_dates(rows, dates_held_as_times(rows))
         for number, key, value in zip(numbers, keys, values, strict=True):
-            read = numbers_of(rows, {value: readings[value]}, Tallies())[value]
-            cells = pl.DataFrame({"key": key_text(rows[key]), "number": read})
+            read = read_number_columns(rows, {value: readings[value]}, Tallies())[value]
+            cells = pl.DataFrame({"key": write_key_text(rows[key]), "number": read})
             present = cells.filter(pl.col("key") != "", pl.col("number").is_finite())
             means = present.group_by("key").agg(pl.col("number").mean())
             hashes = SCHEMES["xxhash64"].identify([means["key"]])[0].hashes.view(np.int64)

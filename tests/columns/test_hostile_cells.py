@@ -16,14 +16,14 @@ from covary.columns import identifiers, places
 from covary.columns import number_forms as numberforms
 from covary.columns import numbers as reading_of_numbers
 from covary.columns import profile as columns
-from covary.columns.column_counts import facts_of_text
-from covary.columns.key_reading import key_reading
-from covary.columns.key_text import canonical_text
+from covary.columns.column_counts import count_text
+from covary.columns.key_reading import decide_key_reading
+from covary.columns.key_text import make_canonical
 from covary.columns.number_forms import LONGEST_CELL
-from covary.columns.numbers import NumberReading, number_reading, read_numbers
-from covary.columns.places import place_kind, place_text
+from covary.columns.numbers import NumberReading, decide_number_reading, read_numbers
+from covary.columns.places import recognise_places, write_places
 from covary.columns.time_forms import UNIT_OF_FORM, any_form
-from covary.columns.times import TimeReading, read_times, time_reading
+from covary.columns.times import TimeReading, decide_time_reading, read_times
 from covary.columns.unused_cells import LONGEST_EXAMPLE, Tallies
 from covary.errors import NoSuchColumn
 from covary.pipeline import spark_errors as sparkerrors
@@ -112,13 +112,13 @@ def test_numbers_are_read_past_a_hostile_cell(reading):
 
 def test_many_hostile_shapes_are_weighed_at_once():
     cells = pl.Series([f"-{' ' * 3_000}{'x' * number}" for number in range(1, 60)])
-    assert_quick(lambda: number_reading(cells), "shapes")
+    assert_quick(lambda: decide_number_reading(cells), "shapes")
 
 
 def test_the_longest_cells_of_a_column_of_numbers_are_not_understood():
     spaces, dashes = f"$ {' ' * LONGEST_CELL}5", "-" * (LONGEST_CELL + 1)
     cells = pl.Series(["$1,000", "$2,500"] * 50 + [spaces, dashes])
-    reading = number_reading(cells)
+    reading = decide_number_reading(cells)
     assert reading is not None
     read = read_numbers(cells, reading)
     assert (read.values.null_count(), read.missing, read.not_understood) == (2, 0, 2)
@@ -127,21 +127,21 @@ def test_the_longest_cells_of_a_column_of_numbers_are_not_understood():
 
 def test_padding_around_a_number_does_not_make_it_long():
     cells = pl.Series([f"$1,000{' ' * 300}", f"{' ' * 300}$2,500"] * 10)
-    reading = number_reading(cells)
+    reading = decide_number_reading(cells)
     assert reading is not None
     assert read_numbers(cells, reading).values.unique().sort().to_list() == [1000.0, 2500.0]
 
 
 def test_a_long_plain_decimal_is_a_number_still():
     cells = pl.Series(["0." + "3" * 300, "2"])
-    assert number_reading(cells) == reading_of_numbers.PLAIN
+    assert decide_number_reading(cells) == reading_of_numbers.PLAIN
     assert read_numbers(cells, reading_of_numbers.PLAIN).values.to_list() == [pytest.approx(1 / 3), 2.0]
 
 
 def test_long_cells_that_differ_at_their_end_only_are_two_values():
     cells = pl.Series("note", ["x" * 1_000 + end for end in "ab"])
-    assert facts_of_text([cells])["note"].varies
-    assert not facts_of_text([cells[[0, 0]]])["note"].varies
+    assert count_text([cells])["note"].varies
+    assert not count_text([cells[[0, 0]]])["note"].varies
 
 
 def test_examples_are_cut_before_the_smallest_are_chosen():
@@ -154,7 +154,7 @@ def test_examples_are_cut_before_the_smallest_are_chosen():
 )
 def test_times_are_read_past_a_hostile_cell(cell):
     cells = pl.Series(["13/2/2013"] * 30 + [cell])
-    reading = time_reading(cells)
+    reading = decide_time_reading(cells)
     assert reading is not None
     every_form = TimeReading(tuple(UNIT_OF_FORM))
     assert_quick(lambda: read_times(cells, every_form), "all forms", 8 * SECONDS)
@@ -163,15 +163,15 @@ def test_times_are_read_past_a_hostile_cell(cell):
 
 def test_accents_on_end_are_no_place_and_no_burden():
     cells = pl.Series(["France", "Peru", "a" + "\u0301\u0327" * 20_000])
-    assert_quick(lambda: place_text(cells.str.to_lowercase(), "country"), "reading")
-    assert_quick(lambda: place_kind(cells.str.to_lowercase(), "country"), "deciding")
-    assert place_text(pl.Series(["peru"]), "country").to_list() == ["country:per"]
+    assert_quick(lambda: write_places(cells.str.to_lowercase(), "country"), "reading")
+    assert_quick(lambda: recognise_places(cells.str.to_lowercase(), "country"), "deciding")
+    assert write_places(pl.Series(["peru"]), "country").to_list() == ["country:per"]
 
 
 def test_key_text_takes_as_long_as_it_is():
     for kind, unit in REPEATED.items():
         cells = pl.Series([(unit * 100_000)[:100_000] + "’"])
-        assert_quick(lambda cells=cells: canonical_text(cells), kind, 12 * SECONDS)
+        assert_quick(lambda cells=cells: make_canonical(cells), kind, 12 * SECONDS)
 
 
 @pytest.mark.parametrize(
@@ -219,9 +219,9 @@ def test_a_nul_in_a_name_does_no_harm(name):
     rows = pl.DataFrame({name: ["2013-01-05", "2014-01-06"] * 20_000})
     scheme = SketchConfig().scheme
     for text in (rows, rows.select(pl.col(name) + "x")):
-        read = read_columns(text, {name: key_reading(name, text[name])}, scheme, Tallies())
+        read = read_columns(text, {name: decide_key_reading(name, text[name])}, scheme, Tallies())
         assert len(set(next(iter(read[name].levels.values())).hashes.tolist())) == 2
-    assert time_reading(rows[name]) == TimeReading(("year-month-day",), "day")
+    assert decide_time_reading(rows[name]) == TimeReading(("year-month-day",), "day")
 
 
 TOKENS = [
@@ -252,8 +252,8 @@ def _decide_and_read(rows: pl.DataFrame) -> None:
     for reading in READINGS:
         assert len(read_numbers(column, reading).values) == len(column)
     assert len(read_times(column, TimeReading(tuple(UNIT_OF_FORM)))) == len(column)
-    place_text(column, "country")
-    place_kind(column.unique(), column.name)
+    write_places(column, "country")
+    recognise_places(column.unique(), column.name)
     find_header([Record(column.to_list(), 1)] * 5, 0)
     sniff("\n".join(column.to_list()).encode())
 

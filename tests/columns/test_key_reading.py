@@ -6,18 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from covary.columns.key_reading import KeyReading, exact_reading, key_reading, key_texts
-from covary.columns.key_text import canonical_text
+from covary.columns.key_reading import KeyReading, decide_exact_reading, decide_key_reading, write_keys
+from covary.columns.key_text import make_canonical
 from covary.columns.unused_cells import Tallies, Tally
 from covary.sketching.hashing import SCHEMES
-from covary.sketching.key_columns import Key, exact_key, hash_keys, read_columns, readings_of
+from covary.sketching.key_columns import Key, collect_readings, exact_key, hash_keys, read_columns
 
 SCHEME = SCHEMES["xxhash64"]
 
 
 def texts_of(cells, name="k", dtype=pl.String):
     column = pl.Series(name, cells, dtype=dtype)
-    read = read_columns(column.to_frame(), {name: key_reading(name, column)}, SCHEME, Tallies())[name]
+    read = read_columns(column.to_frame(), {name: decide_key_reading(name, column)}, SCHEME, Tallies())[name]
     present = next(iter(read.levels.values())).present
     texts = read.texts_of(np.arange(len(cells)))
     return texts if present is None else [t if p else None for t, p in zip(texts, present, strict=True)]
@@ -51,21 +51,21 @@ def texts_of(cells, name="k", dtype=pl.String):
     ],
 )
 def test_key_text_is_made_canonical(written, canonical):
-    assert canonical_text(pl.Series([written, "x"], dtype=pl.String)).to_list()[0] == canonical
+    assert make_canonical(pl.Series([written, "x"], dtype=pl.String)).to_list()[0] == canonical
 
 
 @given(st.lists(st.one_of(st.none(), st.text(max_size=12), st.from_regex(r"\A[+-]?0*\d{1,4}(\.0*)?\Z"))))
 def test_making_canonical_twice_is_making_it_once(cells):
-    once = canonical_text(pl.Series(cells, dtype=pl.String))
-    assert canonical_text(once).to_list() == once.to_list()
+    once = make_canonical(pl.Series(cells, dtype=pl.String))
+    assert make_canonical(once).to_list() == once.to_list()
 
 
 @given(st.lists(st.text(max_size=8), min_size=1), st.randoms())
 def test_a_cell_is_read_the_same_whatever_stands_beside_it(cells, random):
-    together = dict(zip(cells, canonical_text(pl.Series(cells)).to_list(), strict=True))
+    together = dict(zip(cells, make_canonical(pl.Series(cells)).to_list(), strict=True))
     random.shuffle(cells)
     for cell in cells[:3]:
-        assert canonical_text(pl.Series([cell])).to_list() == [together[cell]]
+        assert make_canonical(pl.Series([cell])).to_list() == [together[cell]]
 
 
 def test_truths_are_one_text_each_in_a_column_of_truths():
@@ -94,32 +94,32 @@ def test_countries_and_states_meet_under_any_name():
 
 def test_exact_keys_stay_as_they_are_written():
     column = pl.Series("k", [" 007 ", "A", "N/A"])
-    reading = exact_reading(column)
+    reading = decide_exact_reading(column)
     assert reading == KeyReading()
-    assert key_texts(column.to_frame(), {"k": reading})[0].to_list() == [" 007 ", "A", "N/A"]
+    assert write_keys(column.to_frame(), {"k": reading})[0].to_list() == [" 007 ", "A", "N/A"]
 
 
 def test_coarser_granularities_are_offered_where_they_leave_enough_keys():
     start = datetime(2013, 1, 1)
     year = pl.Series("t", [start + timedelta(hours=hour) for hour in range(0, 365 * 24, 7)])
-    assert key_reading("t", year).offered == ("hour", "day", "week", "month")
+    assert decide_key_reading("t", year).offered == ("hour", "day", "week", "month")
     weeks = pl.Series("t", [date(2013, 1, 1) + timedelta(days=day) for day in range(9)])
-    assert key_reading("t", weeks).offered == ("day",)
+    assert decide_key_reading("t", weeks).offered == ("day",)
     decades = pl.Series("t", [f"{year}-01" for year in range(1990, 2020)])
-    assert key_reading("t", decades).offered == ("month", "quarter", "year")
+    assert decide_key_reading("t", decades).offered == ("month", "quarter", "year")
 
 
 def test_compact_dates_are_read_only_where_the_caller_knows_them():
     cells = pl.Series("date", [20130105, 20130106, 20131231])
-    assert key_reading("date", cells).kind == "text"
-    assert key_reading("date", cells, compact=True).time.granularity == "day"
+    assert decide_key_reading("date", cells).kind == "text"
+    assert decide_key_reading("date", cells, compact=True).time.granularity == "day"
 
 
 def test_times_that_cannot_be_read_are_counted_and_are_no_keys():
     column = pl.Series("day", [*[f"1/{day}/2013" for day in range(1, 31)], "31/31/2013", "n/a", None])
-    key = Key.of(("day",), (key_reading("day", column),))
+    key = Key.of(("day",), (decide_key_reading("day", column),))
     tallies = Tallies()
-    read = read_columns(column.to_frame(), readings_of([key]), SCHEME, tallies)
+    read = read_columns(column.to_frame(), collect_readings([key]), SCHEME, tallies)
     (levels,) = hash_keys([key], read, SCHEME)
     assert [level.rows.size for level in levels] == [30] * len(levels)
     assert tallies == {"day": Tally(2, 1, ("31/31/2013",))}
@@ -128,7 +128,7 @@ def test_times_that_cannot_be_read_are_counted_and_are_no_keys():
 def test_a_key_of_several_columns_needs_all_of_them_and_their_order():
     rows = pl.DataFrame({"a": ["x", "y", None, "x"], "b": ["y", "x", "x", "y"]})
     one, other = (Key.of(names, (KeyReading(), KeyReading())) for names in (("a", "b"), ("b", "a")))
-    read = read_columns(rows, readings_of([one]), SCHEME, Tallies())
+    read = read_columns(rows, collect_readings([one]), SCHEME, Tallies())
     (forth,), (back,) = hash_keys([one, other], read, SCHEME)
     assert forth.rows.tolist() == back.rows.tolist() == [0, 1, 3]
     assert forth.hashes[0] == forth.hashes[2] != forth.hashes[1]
@@ -138,14 +138,14 @@ def test_a_key_of_several_columns_needs_all_of_them_and_their_order():
 @pytest.mark.parametrize("name", sorted(SCHEMES))
 def test_a_key_of_one_column_is_hashed_as_its_text(name):
     scheme, rows = SCHEMES[name], pl.DataFrame({"k": ["a", "b"]})
-    read = read_columns(rows, readings_of([exact_key("k")]), scheme, Tallies())
+    read = read_columns(rows, collect_readings([exact_key("k")]), scheme, Tallies())
     ((level,),) = hash_keys([exact_key("k")], read, scheme)
     assert level.hashes.tolist() == scheme.identify([rows["k"]])[0].hashes.tolist()
 
 
 def test_examples_are_the_keys_first_in_the_order_of_sampling():
     column = pl.Series("k", [f" Place {n % 40} " for n in range(200)])
-    read = read_columns(column.to_frame(), {"k": key_reading("k", column)}, SCHEME, Tallies())["k"]
+    read = read_columns(column.to_frame(), {"k": decide_key_reading("k", column)}, SCHEME, Tallies())["k"]
     examples = read.examples(column, SCHEME, 5)
     assert all(text == written.strip().lower() for written, text in examples)
     texts = pl.Series([f"place {n}" for n in range(40)])
@@ -158,7 +158,7 @@ def test_examples_are_the_keys_first_in_the_order_of_sampling():
 def test_a_long_column_of_repeated_cells_is_read_as_each_of_its_cells(name):
     cells = [["Bronx ", "N/A", None, "007", "Queens", ""][n % 6] for n in range(40_000)]
     column = pl.Series("k", cells)
-    reading, scheme = key_reading("k", column), SCHEMES[name]
+    reading, scheme = decide_key_reading("k", column), SCHEMES[name]
     tallies, few = Tallies(), Tallies()
     long = read_columns(column.to_frame(), {"k": reading}, scheme, tallies)["k"].levels[""]
     short = read_columns(column[:6].to_frame(), {"k": reading}, scheme, few)["k"].levels[""]

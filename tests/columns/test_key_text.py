@@ -7,11 +7,17 @@ import polars as pl
 import pytest
 
 from covary import join, sketch
-from covary.columns.key_text import MANY_CELLS, canonical_text, dates_held_as_times, key_text, with_dates
+from covary.columns.key_text import (
+    MANY_CELLS,
+    dates_held_as_times,
+    make_canonical,
+    with_dates,
+    write_key_text,
+)
 
 
 def text_of(values, kind=None):
-    return key_text(pl.Series(values, dtype=kind, strict=False)).to_list()
+    return write_key_text(pl.Series(values, dtype=kind, strict=False)).to_list()
 
 
 def test_text_stays_as_it_is():
@@ -47,7 +53,7 @@ def test_the_same_instant_is_the_same_text_in_any_zone():
     instant = datetime(2021, 1, 2, 3, 4, 5, tzinfo=UTC)
     elsewhere = instant.astimezone(timezone(timedelta(hours=9)))
     zoned = pl.Series([elsewhere]).dt.convert_time_zone("Asia/Tokyo")
-    assert key_text(zoned).to_list() == text_of([instant]) == ["2021-01-02T03:04:05Z"]
+    assert write_key_text(zoned).to_list() == text_of([instant]) == ["2021-01-02T03:04:05Z"]
 
 
 def test_categories_and_truths_are_written_as_text():
@@ -61,8 +67,8 @@ def test_times_all_at_midnight_are_dates():
     rows = pl.DataFrame([days, hours])
     assert dates_held_as_times(rows) == ["day"]
     written = with_dates(rows, ["day"])
-    assert key_text(written["day"]).to_list() == ["2013-07-01", None, "2013-07-02"]
-    assert key_text(written["hour"]).to_list()[0] == "2013-07-01T00:00:00"
+    assert write_key_text(written["day"]).to_list() == ["2013-07-01", None, "2013-07-02"]
+    assert write_key_text(written["hour"]).to_list()[0] == "2013-07-01T00:00:00"
 
 
 def test_a_pandas_date_joins_a_date_written_as_text():
@@ -74,7 +80,7 @@ def test_a_pandas_date_joins_a_date_written_as_text():
 
 def test_a_decimal_key_is_written_without_trailing_zeros():
     column = pl.Series([Decimal("7030.00"), Decimal("1.50"), Decimal("100.00")], dtype=pl.Decimal(10, 2))
-    assert key_text(column).to_list() == ["7030", "1.5", "100"]
+    assert write_key_text(column).to_list() == ["7030", "1.5", "100"]
 
 
 @pytest.mark.parametrize(
@@ -83,8 +89,8 @@ def test_a_decimal_key_is_written_without_trailing_zeros():
 def test_a_long_column_is_written_as_a_short_one(cell):
     cells = [f"key-{number % 70}" for number in range(MANY_CELLS + 1)]
     cells[MANY_CELLS // 2] = cell
-    written = canonical_text(pl.Series(cells))
-    assert written[MANY_CELLS // 2] == canonical_text(pl.Series([cell], dtype=pl.String))[0]
+    written = make_canonical(pl.Series(cells))
+    assert written[MANY_CELLS // 2] == make_canonical(pl.Series([cell], dtype=pl.String))[0]
     assert written[:100].to_list() == cells[:100]
 
 

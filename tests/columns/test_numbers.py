@@ -7,7 +7,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from covary.columns.number_forms import ABSENT
-from covary.columns.numbers import NUMBER_SHARE, PLAIN, may_be_numbers, number_reading, read_numbers
+from covary.columns.numbers import NUMBER_SHARE, PLAIN, decide_number_reading, may_be_numbers, read_numbers
 
 
 def text(cells):
@@ -15,7 +15,7 @@ def text(cells):
 
 
 def reading_of(*cells):
-    return number_reading(text(cells))
+    return decide_number_reading(text(cells))
 
 
 def values(*cells):
@@ -156,8 +156,8 @@ def test_codes_words_and_nothing_are_no_numbers(cells):
 
 
 def test_a_slip_does_not_make_codes_of_numbers():
-    assert number_reading(text([str(number) for number in range(1, 1000)] + ["007"])) == PLAIN
-    assert number_reading(text([f"{number}%" for number in range(1, 1000)] + ["007"])).dressed
+    assert decide_number_reading(text([str(number) for number in range(1, 1000)] + ["007"])) == PLAIN
+    assert decide_number_reading(text([f"{number}%" for number in range(1, 1000)] + ["007"])).dressed
     assert reading_of("0", "0.5", "10") == PLAIN
 
 
@@ -178,7 +178,7 @@ def test_a_mark_of_absence_is_missing_and_never_nought(mark):
 
 def test_plain_decimals_need_no_more_than_a_cast():
     column = text(["1", "-2.5", "+3", ".5", "1e3", None])
-    assert number_reading(column) == PLAIN
+    assert decide_number_reading(column) == PLAIN
     read = read_numbers(column, PLAIN)
     assert read.values.equals(pl.Series("x", [1.0, -2.5, 3.0, 0.5, 1000.0, None]), check_names=True)
     assert (read.missing, read.not_understood, read.examples) == (1, 0, ())
@@ -294,7 +294,7 @@ def test_the_order_of_cells_changes_no_reading(cells, seed):
 
 @given(sample=COLUMNS, cells=COLUMNS)
 def test_every_cell_is_counted(sample, cells):
-    read = read_numbers(text(cells), number_reading(text(sample)) or PLAIN)
+    read = read_numbers(text(cells), decide_number_reading(text(sample)) or PLAIN)
     found = len(cells) - read.values.null_count()
     assert found + read.missing + read.not_understood == len(cells) == len(read.values)
     assert read.values.is_finite().all()

@@ -11,13 +11,13 @@ from covary.columns.periods import (
     coarser,
     day_of_date,
     day_of_week,
-    period_names,
-    period_numbers,
-    period_text,
+    name_periods,
+    number_periods,
+    write_periods,
 )
 from covary.columns.times import GRANULARITIES
 from covary.sketching.hashing import SCHEMES
-from covary.sketching.period_hashes import hashed_periods
+from covary.sketching.period_hashes import hash_periods
 
 MOMENTS = st.datetimes(datetime(1000, 1, 1), datetime(2999, 12, 31, 23, 59, 59, 999_999))
 # The days around New Year are where ISO weeks and calendar years part.
@@ -36,8 +36,8 @@ TIMES = st.lists(st.one_of(st.none(), MOMENTS, NEW_YEARS, AROUND_1970)).map(
 
 def names_of(times, granularity):
     """Name the periods of times by their numbers, as the rows of a table are."""
-    (numbers,) = period_numbers(times.drop_nulls().to_physical().to_numpy(), [granularity])
-    names = iter(period_names(numbers, granularity))
+    (numbers,) = number_periods(times.drop_nulls().to_physical().to_numpy(), [granularity])
+    names = iter(name_periods(numbers, granularity))
     return [None if time is None else next(names) for time in times.to_list()]
 
 
@@ -55,12 +55,12 @@ def names_of(times, granularity):
 )
 def test_each_granularity_has_its_text(granularity, expected):
     times = pl.Series([datetime(2012, 12, 31, 6, 17, 33), None])
-    assert period_text(times, granularity).to_list() == [expected, None]
+    assert write_periods(times, granularity).to_list() == [expected, None]
 
 
 def test_a_fraction_of_a_second_is_written_without_trailing_zeros():
     times = pl.Series([datetime(2013, 1, 5, 6, 17, 30, us) for us in (0, 500_000, 1, 120)])
-    seconds = [text.removeprefix("2013-01-05T06:17:") for text in period_text(times, "moment")]
+    seconds = [text.removeprefix("2013-01-05T06:17:") for text in write_periods(times, "moment")]
     assert seconds == ["30", "30.5", "30.000001", "30.00012"]
 
 
@@ -77,7 +77,7 @@ def test_weeks_nest_in_nothing_and_everything_else_nests():
 @settings(max_examples=40)
 @given(times=TIMES)
 def test_names_by_number_are_the_texts_of_the_times(granularity, times):
-    assert names_of(times, granularity) == period_text(times, granularity).to_list()
+    assert names_of(times, granularity) == write_periods(times, granularity).to_list()
 
 
 @settings(max_examples=50)
@@ -95,21 +95,21 @@ def test_periods_roll_up_into_every_coarser_one(times):
 @given(times=TIMES)
 def test_hashed_periods_are_the_hashes_of_their_names(granularity, hash_name, times):
     scheme = SCHEMES[hash_name]
-    (numbers,) = period_numbers(times.drop_nulls().to_physical().to_numpy(), [granularity])
-    names = pl.Series(period_names(numbers, granularity), dtype=pl.String)
+    (numbers,) = number_periods(times.drop_nulls().to_physical().to_numpy(), [granularity])
+    names = pl.Series(name_periods(numbers, granularity), dtype=pl.String)
     expected = scheme.identify([YEAR + names if granularity == "year" else names])[0].hashes
-    assert hashed_periods(numbers, granularity, scheme).tolist() == expected.tolist()
+    assert hash_periods(numbers, granularity, scheme).tolist() == expected.tolist()
     near = numbers[np.abs(numbers) < 10**5]  # few blocks, kept from one call to the next
-    assert hashed_periods(near, granularity, scheme).size == near.size
+    assert hash_periods(near, granularity, scheme).size == near.size
 
 
 @given(MOMENTS)
 def test_text_agrees_with_the_standard_library(moment):
     times = pl.Series([moment], dtype=pl.Datetime("us"))
     week_year, week, _ = moment.isocalendar()
-    assert period_text(times, "week").item() == f"{week_year}-W{week:02}"
-    assert period_text(times, "day").item() == moment.date().isoformat()
-    assert period_text(times, "quarter").item() == f"{moment.year}-Q{(moment.month + 2) // 3}"
+    assert write_periods(times, "week").item() == f"{week_year}-W{week:02}"
+    assert write_periods(times, "day").item() == moment.date().isoformat()
+    assert write_periods(times, "quarter").item() == f"{moment.year}-Q{(moment.month + 2) // 3}"
 
 
 @given(st.integers(1000, 2999), st.integers(-1, 14), st.integers(-1, 33))

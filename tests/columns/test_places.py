@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from covary.columns.places import may_be_places, place_kind, place_text
+from covary.columns.places import may_be_places, recognise_places, write_places
 
 COUNTRIES = ["afghanistan", "brazil", "canada", "denmark", "egypt", "france", "ghana", "hungary"]
 STATES = ["alabama", "california", "idaho", "maine", "ohio", "oregon", "utah", "vermont"]
@@ -60,11 +60,11 @@ SPELLINGS = {
 
 
 def kind_of(texts, name="column"):
-    return place_kind(pl.Series(texts, dtype=pl.String), name)
+    return recognise_places(pl.Series(texts, dtype=pl.String), name)
 
 
 def written(texts, kind):
-    return place_text(pl.Series(texts, dtype=pl.String), kind).to_list()
+    return write_places(pl.Series(texts, dtype=pl.String), kind).to_list()
 
 
 @pytest.mark.parametrize("place", SPELLINGS)
@@ -81,7 +81,7 @@ def test_texts_that_are_no_place_stay_as_they_are():
 
 
 def test_a_column_keeps_its_name_its_rows_and_its_nulls():
-    column = place_text(pl.Series("land", ["france", None, "fr", "france"]), "country")
+    column = write_places(pl.Series("land", ["france", None, "fr", "france"]), "country")
     assert column.name == "land"
     assert column.to_list() == ["country:fra", None, "country:fra", "country:fra"]
 
@@ -209,11 +209,11 @@ def test_other_shapes_may_not_be_places(texts):
 def test_the_library_is_read_only_for_columns_that_may_be_places_and_never_brings_pandas():
     script = (
         "import sys, polars as pl\n"
-        "from covary.columns.places import may_be_places, place_kind\n"
-        "may_be_places(['10001', 'a1']); place_kind(pl.Series(['fr', 'de']), 'language')\n"
-        "place_kind(pl.Series(['4', '8', '12', '16', '20']), 'rank')\n"
+        "from covary.columns.places import may_be_places, recognise_places\n"
+        "may_be_places(['10001', 'a1']); recognise_places(pl.Series(['fr', 'de']), 'language')\n"
+        "recognise_places(pl.Series(['4', '8', '12', '16', '20']), 'rank')\n"
         "assert 'pycountry' not in sys.modules\n"
-        "place_kind(pl.Series(['fr', 'de']), 'country')\n"
+        "recognise_places(pl.Series(['fr', 'de']), 'country')\n"
         "assert 'pycountry' in sys.modules and 'pandas' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", script], check=True)

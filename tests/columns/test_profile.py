@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from covary.columns.profile import ColumnProfile, choose, profile_columns
+from covary.columns.profile import ColumnProfile, choose_columns, profile_columns
 from covary.columns.reasons import Cause, Reason
 from covary.errors import UnusableColumn
 
@@ -133,16 +133,18 @@ def test_a_row_number_is_known_from_a_sample_of_its_table():
 
 def test_a_key_named_by_the_person_wins():
     profiles = profile_columns(pl.DataFrame({"a": ["x", "y"], "n": [3, 8], "v": [1.5, 2.5], "zip": [1, 2]}))
-    assert choose(profiles, "t") == (["a", "zip"], ["n", "v"])
-    assert choose(profiles, "t", keys=["n"]) == (["n"], ["v"])
-    assert choose(profiles, "t", keys=["elsewhere"]) == ([], ["n", "v"])
-    assert choose(profiles, "t", values=["zip", "elsewhere"]) == (["a"], ["zip"])
-    assert choose(profiles, "t", keys=["a"], values=["v"]) == (["a"], ["v"])
+    assert choose_columns(profiles, "t") == (["a", "zip"], ["n", "v"])
+    assert choose_columns(profiles, "t", keys=["n"]) == (["n"], ["v"])
+    assert choose_columns(profiles, "t", keys=["elsewhere"]) == ([], ["n", "v"])
+    assert choose_columns(profiles, "t", values=["zip", "elsewhere"]) == (["a"], ["zip"])
+    assert choose_columns(profiles, "t", keys=["a"], values=["v"]) == (["a"], ["v"])
 
 
 def test_dates_named_as_values_are_refused():
     with pytest.raises(UnusableColumn, match="day"):
-        choose([ColumnProfile("day", "date", True, False, Reason(Cause.DECLARED_TYPE))], "t", values=["day"])
+        choose_columns(
+            [ColumnProfile("day", "date", True, False, Reason(Cause.DECLARED_TYPE))], "t", values=["day"]
+        )
 
 
 @given(

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from covary.columns.periods import period_text
-from covary.columns.times import GRANULARITIES, TimeReading, may_be_times, read_times, time_reading
+from covary.columns.periods import write_periods
+from covary.columns.times import GRANULARITIES, TimeReading, decide_time_reading, may_be_times, read_times
 
 MANY_CELLS = 10_000
 DAYS = st.dates(date(1000, 1, 1), date(2999, 12, 31))
@@ -67,9 +67,9 @@ def text(*cells):
 
 
 def canonical(cells, compact=False):
-    reading = time_reading(cells, compact)
+    reading = decide_time_reading(cells, compact)
     assert reading is not None
-    return period_text(read_times(cells, reading), reading.granularity).to_list()
+    return write_periods(read_times(cells, reading), reading.granularity).to_list()
 
 
 @pytest.mark.parametrize("example", DAY_FORMATS)
@@ -92,7 +92,7 @@ def test_years_of_two_digits_fall_between_1969_and_2068(example, days):
 def test_times_in_any_format_read_back_as_themselves(example, moments):
     kept = [m if "%f" in CLOCK_FORMATS[example] else m.replace(microsecond=0) for m in moments]
     cells = text(*(m.strftime(CLOCK_FORMATS[example]) for m in kept))
-    assert read_times(cells, time_reading(cells)).to_list() == kept
+    assert read_times(cells, decide_time_reading(cells)).to_list() == kept
 
 
 @settings(max_examples=50)
@@ -135,7 +135,7 @@ def test_each_way_of_writing_has_its_canonical_text(cells, expected):
     ],
 )
 def test_whole_numbers_are_times_only_if_asked(cells, expected):
-    assert time_reading(pl.Series(cells)) is None
+    assert decide_time_reading(pl.Series(cells)) is None
     assert not may_be_times(map(str, cells))
     assert may_be_times(map(str, cells), compact=True)
     assert canonical(pl.Series(cells), compact=True) == expected
@@ -164,33 +164,33 @@ def test_whole_numbers_are_times_only_if_asked(cells, expected):
     ],
 )
 def test_other_text_is_no_time(cells):
-    assert time_reading(text(*cells)) is None
+    assert decide_time_reading(text(*cells)) is None
 
 
 def test_day_and_month_are_told_apart_by_the_column():
-    assert time_reading(text("1/5/2013", "1/13/2013")).formats == ("month/day/year",)
-    assert time_reading(text("1/5/2013", "13/1/2013")).formats == ("day/month/year",)
-    unclear = time_reading(text("1/5/2013", "2/6/2013"))
+    assert decide_time_reading(text("1/5/2013", "1/13/2013")).formats == ("month/day/year",)
+    assert decide_time_reading(text("1/5/2013", "13/1/2013")).formats == ("day/month/year",)
+    unclear = decide_time_reading(text("1/5/2013", "2/6/2013"))
     assert (unclear.formats, unclear.ambiguous) == (("month/day/year",), True)
 
 
 def test_a_reading_is_told_in_words():
-    assert time_reading(text("1/13/2013")).description == "dates written month/day/year"
+    assert decide_time_reading(text("1/13/2013")).description == "dates written month/day/year"
     assert TimeReading((), "hour").description == "times to the hour"
     assert TimeReading((), "quarter").description == "quarters"
-    assert time_reading(text("1/5/2013")).description == (
+    assert decide_time_reading(text("1/5/2013")).description == (
         "dates; day or month first can't be told from the values: read as month/day/year"
     )
 
 
 def test_one_cell_in_twenty_may_be_something_else():
-    assert time_reading(text(*["2013-01-05"] * 19, "soon")) is not None
-    assert time_reading(text(*["2013-01-05"] * 18, "soon", "later")) is None
+    assert decide_time_reading(text(*["2013-01-05"] * 19, "soon")) is not None
+    assert decide_time_reading(text(*["2013-01-05"] * 18, "soon", "later")) is None
 
 
 def test_a_month_among_days_is_not_a_day():
     cells = text(*["2013-01-05"] * 39, "2013-01")
-    assert read_times(cells, time_reading(cells)).to_list()[-1] is None
+    assert read_times(cells, decide_time_reading(cells)).to_list()[-1] is None
 
 
 @pytest.mark.parametrize("unit", ["ms", "us", "ns"])
@@ -199,26 +199,26 @@ def test_columns_of_times_are_read_by_what_they_hold(unit, zone):
     noon = pl.Series([datetime(2013, 1, 5, 12), None]).dt.replace_time_zone("UTC")
     column = noon.dt.convert_time_zone(zone) if zone else noon.dt.replace_time_zone(None)
     column = column.dt.cast_time_unit(unit)
-    assert time_reading(column) == TimeReading((), "hour")
+    assert decide_time_reading(column) == TimeReading((), "hour")
     assert read_times(column, TimeReading()).to_list() == [datetime(2013, 1, 5, 12), None]
 
 
 def test_midnights_are_days():
-    assert time_reading(pl.Series([date(2013, 1, 5)])) == TimeReading((), "day")
-    assert time_reading(pl.Series([datetime(2013, 1, 5)])) == TimeReading((), "day")
-    assert time_reading(text("2013-01-05 00:00:00")).granularity == "day"
-    assert time_reading(pl.Series([None], dtype=pl.Date)) is None
+    assert decide_time_reading(pl.Series([date(2013, 1, 5)])) == TimeReading((), "day")
+    assert decide_time_reading(pl.Series([datetime(2013, 1, 5)])) == TimeReading((), "day")
+    assert decide_time_reading(text("2013-01-05 00:00:00")).granularity == "day"
+    assert decide_time_reading(pl.Series([None], dtype=pl.Date)) is None
 
 
 def test_years_far_off_are_no_times():
     column = pl.Series([date(2013, 1, 5), date(9999, 12, 31), date(1, 1, 1)])
-    assert time_reading(column[1:]) is None
+    assert decide_time_reading(column[1:]) is None
     assert read_times(column, TimeReading()).to_list() == [datetime(2013, 1, 5), None, None]
 
 
 def test_other_types_are_no_times():
     for column in (pl.Series([1.5]), pl.Series([2013]), pl.Series([True]), pl.Series([[1]])):
-        assert time_reading(column) is None
+        assert decide_time_reading(column) is None
 
 
 def test_a_long_column_is_read_like_a_short_one():
@@ -241,7 +241,7 @@ def test_a_long_column_is_read_like_a_short_one():
 
 
 def test_a_reading_survives_pickling_and_serves_as_a_key():
-    reading = time_reading(text("1/13/2013"))
+    reading = decide_time_reading(text("1/13/2013"))
     assert {pickle.loads(pickle.dumps(reading)): 1}[reading] == 1
 
 
@@ -257,12 +257,12 @@ MIXED_CELLS = st.lists(
 @given(MIXED_CELLS, st.randoms(use_true_random=False))
 def test_the_order_of_cells_never_changes_the_reading(cells, random):
     shuffled = random.sample(cells, len(cells))
-    assert time_reading(text(*cells)) == time_reading(text(*shuffled))
+    assert decide_time_reading(text(*cells)) == decide_time_reading(text(*shuffled))
 
 
 def test_the_order_of_very_many_cells_never_changes_the_reading():
     cells = text(*(f"{1 + n % 12}/{1 + n % 28}/{1900 + n % 131}" for n in range(5_000)))
-    readings = {time_reading(cells.sample(fraction=1, shuffle=True, seed=seed)) for seed in range(5)}
+    readings = {decide_time_reading(cells.sample(fraction=1, shuffle=True, seed=seed)) for seed in range(5)}
     assert readings == {TimeReading(("month/day/year",))}
 
 
@@ -277,7 +277,7 @@ def test_no_text_is_too_odd_to_read(cells, formats):
     column = text(*cells)
     times = read_times(column, TimeReading(tuple(formats)))
     assert (times.dtype, times.name, len(times)) == (pl.Datetime("us"), "when", len(cells))
-    time_reading(column, compact=True)
+    decide_time_reading(column, compact=True)
     may_be_times(cell for cell in cells if cell is not None)
 
 
@@ -287,6 +287,6 @@ def test_no_text_is_too_odd_to_read(cells, formats):
 def test_canonical_text_is_its_own_canonical_text(granularity, moments):
     # An hour, a minute and a second other than 0, so that the finest granularity is the one asked for.
     times = pl.Series([*moments, datetime(2013, 5, 20, 6, 17, 33)])
-    written = period_text(times, granularity)
-    assert time_reading(written).granularity == granularity
+    written = write_periods(times, granularity)
+    assert decide_time_reading(written).granularity == granularity
     assert canonical(written) == written.to_list()

@@ -6,8 +6,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from covary.columns.key_reading import key_reading
-from covary.columns.numbers import number_reading, read_numbers
+from covary.columns.key_reading import decide_key_reading
+from covary.columns.numbers import decide_number_reading, read_numbers
 from covary.columns.unused_cells import Tallies
 from covary.sketching.hashing import SCHEMES
 from covary.sketching.key_columns import read_columns
@@ -30,7 +30,7 @@ def rules(*headings):
 @pytest.mark.parametrize(("written", "read", "beside"), list(rules("Numbers")))
 def test_numbers_are_read_as_the_page_says(written, read, beside):
     column = pl.Series([written, *beside])
-    reading = number_reading(column)
+    reading = decide_number_reading(column)
     assert reading is not None
     found = read_numbers(column, reading)
     if read in ("missing", "not understood"):
@@ -47,9 +47,9 @@ def test_numbers_are_read_as_the_page_says(written, read, beside):
 def test_keys_are_read_as_the_page_says(written, read, beside):
     column = pl.Series("key", [written, *beside])
     scheme = SCHEMES["xxhash64"]
-    read_column = read_columns(column.to_frame(), {"key": key_reading("key", column)}, scheme, Tallies())[
-        "key"
-    ]
+    read_column = read_columns(
+        column.to_frame(), {"key": decide_key_reading("key", column)}, scheme, Tallies()
+    )["key"]
     texts = dict(read_column.examples(column, scheme, 100))
     assert texts.get(written) == (None if read == "missing" else read)
     assert len(texts) == len(column) - (read == "missing")

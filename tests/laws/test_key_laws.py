@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from covary.columns.key_reading import YEAR, key_reading
-from covary.columns.periods import period_text
+from covary.columns.key_reading import YEAR, decide_key_reading
+from covary.columns.periods import write_periods
 from covary.sketching.aggregate import AGGREGATES
 from covary.sketching.kernel import finish, merge, sketch_rows
 from covary.sketching.key_columns import Key, exact_key
@@ -35,7 +35,7 @@ def frame_of(rows):
 
 
 def keys_of(rows):
-    time, place = key_reading("t", rows["t"]), key_reading("place", rows["place"])
+    time, place = decide_key_reading("t", rows["t"]), decide_key_reading("place", rows["place"])
     return [Key.of(("t",), (time,)), Key.of(("place", "t"), (place, time))]
 
 
@@ -81,7 +81,7 @@ def test_the_order_of_rows_gives_the_same_keys_and_numbers(drawn, random):
 def test_a_coarser_sketch_is_that_of_the_periods_names(granularity, drawn):
     rows = frame_of(EDGES + drawn)
     key = keys_of(rows)[0]
-    names = period_text(rows["t"], granularity)
+    names = write_periods(rows["t"], granularity)
     named = rows.select((YEAR + names if granularity == "year" else names).alias("t"), "v")
     alone = {s.aggregate: s for s in finish(sketched(named, [exact_key("t")]), CONFIG)}
     for rolled_up in finish(sketched(rows, [key]), CONFIG):
@@ -101,7 +101,7 @@ def test_rows_without_a_number_do_not_hide_first_and_last_ones_when_rolled_up():
             "w": [1.0, 2.0, 3.0, 4.0],
         }
     )
-    key = Key.of(("t",), (key_reading("t", rows["t"]),))
+    key = Key.of(("t",), (decide_key_reading("t", rows["t"]),))
     made = finish(sketch_rows(rows, [key], {"v": rows["v"], "w": rows["w"]}, CONFIG), CONFIG)
     by_year = {s.aggregate: s for s in made if (s.pair.granularity, s.pair.value) == ("year", "v")}
     assert sorted(by_year["first"].values) == sorted(by_year["last"].values) == [7.0, 9.0]

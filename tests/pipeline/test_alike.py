@@ -8,12 +8,12 @@ import polars as pl
 import pytest
 
 import covary
-from covary.columns.numbers import PLAIN, number_reading, read_numbers
+from covary.columns.numbers import PLAIN, decide_number_reading, read_numbers
 from covary.columns.profile import profile_columns
-from covary.columns.times import time_reading
+from covary.columns.times import decide_time_reading
 from covary.columns.unused_cells import Tallies, Tally
 from covary.index.reason_words import explain_column
-from covary.sketching.key_choice import keys_named
+from covary.sketching.key_choice import decide_keys
 from covary.sketching.sketch_table import sketch_batches
 from covary.sketching.sketch_types import SketchConfig
 from covary.statistics.join import sketch_both
@@ -67,19 +67,19 @@ def test_a_query_has_a_sketch_of_full_size_at_every_granularity():
 def test_marks_of_absence_do_not_make_dates_text(mark):
     cells = [day.isoformat() for day in DAYS]
     cells[::8] = [mark] * len(cells[::8])
-    assert time_reading(pl.Series(cells)).granularity == "day"
+    assert decide_time_reading(pl.Series(cells)).granularity == "day"
 
 
 def test_a_frequent_word_is_never_overlooked_among_many_dates():
     days = [(date(1990, 1, 1) + timedelta(days=n)).isoformat() for n in range(5000)]
     for word in ("Open", "Closed", "ongoing", "TBC"):
-        assert time_reading(pl.Series(days + [word] * 20_000)) is None
+        assert decide_time_reading(pl.Series(days + [word] * 20_000)) is None
 
 
 def test_dates_beyond_reason_are_missing_whatever_their_type():
     cells = [*DAYS, *[date(9999, 12, 31)] * 20]
     for column in (pl.Series(cells), pl.Series([day.isoformat() for day in cells])):
-        assert time_reading(column).granularity == "day"
+        assert decide_time_reading(column).granularity == "day"
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_a_reason_says_how_whole_numbers_are_read():
 
 def test_a_column_that_is_key_and_number_is_counted_once():
     rows = pl.DataFrame({"k": ["a", None, "b"], "n": ["1", "N/A", "x"]})
-    keys = keys_named([("k",), ("n",)], rows, profile_columns(rows), SketchConfig().normaliser)
+    keys = decide_keys([("k",), ("n",)], rows, profile_columns(rows), SketchConfig().normaliser)
     tallies = Tallies()
     sketch_batches([rows], keys, {"n": PLAIN}, SketchConfig(), tallies)
     assert tallies == {"k": Tally(1), "n": Tally(1, 1, ("x",))}
@@ -113,7 +113,7 @@ def test_a_column_that_is_key_and_number_is_counted_once():
 
 def test_numbers_that_are_not_finite_are_missing_in_typed_columns_too():
     rows = pl.DataFrame({"k": ["a", "b", "c"], "v": [1.0, float("nan"), float("inf")]})
-    keys = keys_named([("k",)], rows, profile_columns(rows), SketchConfig().normaliser)
+    keys = decide_keys([("k",)], rows, profile_columns(rows), SketchConfig().normaliser)
     tallies = Tallies()
     sketch_batches([rows], keys, {"v": PLAIN}, SketchConfig(), tallies)
     assert tallies["v"] == Tally(2)
@@ -140,7 +140,7 @@ def test_a_key_of_a_list_names_each_column_once():
 def test_a_slip_does_not_turn_thousands_into_fractions():
     cells = [f"{n:,}" for n in range(300, 9000, 9)]
     for slip in ("1,23", "12,5"):
-        read = read_numbers(pl.Series([*cells, slip]), number_reading(pl.Series([*cells, slip])))
+        read = read_numbers(pl.Series([*cells, slip]), decide_number_reading(pl.Series([*cells, slip])))
         assert read.values.to_list()[:-1] == [float(n) for n in range(300, 9000, 9)]
         assert (read.not_understood, read.examples) == (1, (slip,))
 

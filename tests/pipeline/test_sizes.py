@@ -33,7 +33,7 @@ SKETCHED_ALONE = """
 import resource, sys
 from pathlib import Path
 from covary.pipeline.plan import PARTS, Settings, group_name
-from covary.index.table_records import records_of
+from covary.index.table_records import read_records
 from covary.index.segment_files import open_segment
 from covary.sketching.sketch_types import SketchConfig
 from covary.tables.discover import find_tables
@@ -41,7 +41,7 @@ from covary.pipeline.tasks import sketch_group
 
 source, scratch = sys.argv[1:]
 sketch_group(0, find_tables([source])[0], Settings(SketchConfig(), (), (), scratch))
-(record,) = records_of(open_segment(Path(scratch, PARTS, group_name(0))).tables)
+(record,) = read_records(open_segment(Path(scratch, PARTS, group_name(0))).tables)
 roles = {column.name: column.role for column in record.columns}
 megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
 print([record.rows, record.problem, roles, megabytes])

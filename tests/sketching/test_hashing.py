@@ -3,7 +3,7 @@ import polars as pl
 import pytest
 import xxhash
 
-from covary.sketching.hashing import SCHEMES, smallest_first
+from covary.sketching.hashing import SCHEMES, sort_by_order
 
 TEXTS = ["a", "2021-01", "Curaçao", "🙂", "x" * 100]
 
@@ -46,7 +46,7 @@ def test_a_column_without_keys_has_no_hashes(name, texts):
 def test_units_lie_between_0_and_1_in_the_order_of_sampling(name):
     scheme = SCHEMES[name]
     hashes = scheme.identify([pl.Series([str(number) for number in range(2000)])])[0].hashes
-    units = scheme.unit(hashes)[smallest_first(hashes, scheme.order(hashes))]
+    units = scheme.unit(hashes)[sort_by_order(hashes, scheme.order(hashes))]
     assert np.all(np.diff(units) >= 0)
     assert 0 <= units[0] <= units[-1] < 1
 
@@ -59,7 +59,7 @@ def test_equal_units_are_ordered_by_hash():
     scheme = SCHEMES["murmur3"]
     # h_u has about 21 usable bits, so that among so many keys some are equal.
     hashes = np.random.default_rng(1).integers(-(2**31), 2**31, 100_000).astype(np.int32)
-    ordered = hashes[smallest_first(hashes, scheme.order(hashes))]
+    ordered = hashes[sort_by_order(hashes, scheme.order(hashes))]
     tied = np.flatnonzero(np.diff(scheme.unit(ordered)) == 0)
     assert tied.size
     assert np.all(ordered[tied] <= ordered[tied + 1])

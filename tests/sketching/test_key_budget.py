@@ -2,15 +2,15 @@ import numpy as np
 import polars as pl
 
 from covary.columns.key_text import NORMALISERS
-from covary.columns.profile import choose, profile_columns
+from covary.columns.profile import choose_columns, profile_columns
 from covary.index.reason_words import explain_left_out
 from covary.index.segment_files import open_segment
-from covary.index.table_records import records_of
+from covary.index.table_records import read_records
 from covary.pipeline.plan import PARTS, Settings, group_name
 from covary.pipeline.tasks import sketch_group
 from covary.sketching.key_budget import Budget
-from covary.sketching.key_choice import keys_named
-from covary.sketching.roles import LeftOut, roles_of
+from covary.sketching.key_choice import decide_keys
+from covary.sketching.roles import LeftOut, decide_roles
 from covary.sketching.sketch_types import SketchConfig
 from covary.tables.discover import find_tables
 
@@ -30,8 +30,8 @@ def wide(columns, rows=30):
 def best_key_of(rows):
     """The key that is kept where there is room for one alone."""
     profiles = profile_columns(rows)
-    names, numbers = choose(profiles, "t")
-    keys = keys_named([(name,) for name in names], rows, profiles, NORMALISERS["canonical"])
+    names, numbers = choose_columns(profiles, "t")
+    keys = decide_keys([(name,) for name in names], rows, profiles, NORMALISERS["canonical"])
     (best,) = Budget(rows, profiles, CONFIG).keys(keys, numbers, 1, named=False)
     return best.name
 
@@ -44,7 +44,7 @@ def test_the_index_of_a_wide_table_is_in_proportion_and_says_what_was_left_out(t
     assert sum(file.stat().st_size for file in written.iterdir()) < 3 << 20
     segment = open_segment(written)
     assert 1900 < segment.sketch_count < 12_000
-    (record,) = records_of(segment.tables)
+    (record,) = read_records(segment.tables)
     of_keys, *_ = record.left_out
     assert "of 80 key columns were left out" in of_keys
     assert "--key" in of_keys
@@ -55,7 +55,7 @@ def test_the_index_of_a_wide_table_is_in_proportion_and_says_what_was_left_out(t
 
 def test_what_is_left_out_does_not_depend_on_the_order_of_the_rows():
     rows = wide(1000)
-    one, other = (roles_of(each, "t", CONFIG)[0] for each in (rows, rows.reverse()))
+    one, other = (decide_roles(each, "t", CONFIG)[0] for each in (rows, rows.reverse()))
     assert one.left_out
     assert [key.name for key in one.keys] == [key.name for key in other.keys]
 
@@ -84,7 +84,7 @@ def test_an_ordinary_table_is_sketched_on_all_its_keys():
     rng = np.random.default_rng(3)
     texts = {f"text_{n}": [f"t{each}" for each in rng.integers(0, 40 + n, 150)] for n in range(10)}
     rows = pl.DataFrame(texts | {f"x{n}": rng.normal(size=150) for n in range(40)})
-    roles, _ = roles_of(rows, "t", CONFIG)
+    roles, _ = decide_roles(rows, "t", CONFIG)
     assert roles.left_out == ()
     assert {f"text_{n}" for n in range(10)} <= {key.name for key in roles.keys}
 
@@ -92,7 +92,7 @@ def test_an_ordinary_table_is_sketched_on_all_its_keys():
 def test_the_keys_that_a_person_names_are_sketched():
     rows = wide(1000)
     named = [f"c{number}" for number in range(0, 1000, 50)]
-    roles, _ = roles_of(rows, "t", CONFIG, wanted_keys=named)
+    roles, _ = decide_roles(rows, "t", CONFIG, wanted_keys=named)
     assert [key.name for key in roles.keys] == named
     assert len(roles.numbers) == 960
     assert roles.left_out == ()
@@ -104,8 +104,8 @@ def test_numbers_are_left_out_where_one_key_is_too_much_those_with_gaps_first():
     full = {f"full_{n}": pl.Series(rng.normal(size=100)) for n in range(300)}
     rows = pl.DataFrame({"code": [f"a{n}" for n in range(100)]} | gaps | full)
     profiles = profile_columns(rows)
-    names, numbers = choose(profiles, "t")
-    (key,) = keys_named([(name,) for name in names], rows, profiles, NORMALISERS["canonical"])
+    names, numbers = choose_columns(profiles, "t")
+    (key,) = decide_keys([(name,) for name in names], rows, profiles, NORMALISERS["canonical"])
     kept = Budget(rows, profiles, CONFIG).numbers([key], numbers, 400_000)
     assert 350 < len(kept) < 600
     assert set(kept) > set(full)
@@ -115,7 +115,7 @@ def test_numbers_are_left_out_where_one_key_is_too_much_those_with_gaps_first():
 def test_of_named_keys_there_are_as_many_as_memory_has_room_for_in_their_order(monkeypatch):
     monkeypatch.setattr("covary.sketching.roles.MOST_BYTES", 1 << 20)
     named = [f"c{number}" for number in range(950, -1, -50)]
-    roles, _ = roles_of(wide(1000), "t", CONFIG, wanted_keys=named)
+    roles, _ = decide_roles(wide(1000), "t", CONFIG, wanted_keys=named)
     kept = [key.name for key in roles.keys]
     assert 0 < len(kept) < 10
     assert kept == named[: len(kept)]

@@ -6,8 +6,8 @@ from covary.columns.key_text import NORMALISERS
 from covary.columns.profile import profile_columns
 from covary.columns.unused_cells import Tallies
 from covary.sketching.hashing import SCHEMES
-from covary.sketching.key_choice import MOST_PAIRS, keys_named, pairs_found, split_key
-from covary.sketching.key_columns import read_columns, readings_of
+from covary.sketching.key_choice import MOST_JOINT_KEYS, decide_keys, find_joint_keys, split_key
+from covary.sketching.key_columns import collect_readings, read_columns
 
 SCHEME = SCHEMES["xxhash64"]
 
@@ -15,9 +15,9 @@ SCHEME = SCHEMES["xxhash64"]
 def pairs_of(rows):
     profiles = profile_columns(rows)
     names = [(profile.name,) for profile in profiles if profile.is_key]
-    keys = keys_named(names, rows, profiles, NORMALISERS["canonical"])
-    read = read_columns(rows, readings_of(keys), SCHEME, Tallies())
-    return pairs_found(keys, read, profiles, SCHEME)
+    keys = decide_keys(names, rows, profiles, NORMALISERS["canonical"])
+    read = read_columns(rows, collect_readings(keys), SCHEME, Tallies())
+    return find_joint_keys(keys, read, profiles, SCHEME)
 
 
 def panel(countries=12, years=15):
@@ -59,7 +59,7 @@ def test_pairs_keep_to_their_budget_those_with_a_time_first():
     texts = {f"text_{n}": [f"t{n} {each}" for each in rng.integers(0, 150, 300)] for n in range(5)}
     rows = pl.DataFrame(texts | {"day": [f"2013-01-{day:02}" for day in rng.integers(1, 31, 300)]})
     found = pairs_of(rows)
-    assert 0 < len(found) <= MOST_PAIRS
+    assert 0 < len(found) <= MOST_JOINT_KEYS
 
 
 def test_a_pair_is_sketched_at_granularities_that_bring_keys_together():

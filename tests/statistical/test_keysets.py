@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from covary.sketching.hashing import SCHEMES, smallest_first
+from covary.sketching.hashing import SCHEMES, sort_by_order
 from covary.sketching.sketch_types import ColumnPair, Counts, Sketch, SketchConfig
 from covary.statistics.key_sets import KeySets, compare_key_sets, distinct_keys
 
@@ -55,7 +55,7 @@ MEETINGS = {
 
 def sketch_of(hashes, size, hash_name):
     config = SketchConfig(size, hash=hash_name)
-    held = hashes[smallest_first(hashes, config.scheme.order(hashes))][:size]
+    held = hashes[sort_by_order(hashes, config.scheme.order(hashes))][:size]
     counts = Counts(10**9, 0, 0, 0, 0.0, 0.0)  # rows enough that no estimate has to be brought below them
     complete = hashes.size <= size
     return Sketch(ColumnPair("t", "k", "v"), "mean", config, held, np.zeros(held.size), counts, complete)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from covary.errors import CovaryError, IncompatibleSketches, SketchError
-from covary.sketching.hashing import SCHEMES, smallest_first
+from covary.sketching.hashing import SCHEMES, sort_by_order
 from covary.sketching.sketch_types import ColumnPair, Counts, Sketch, SketchConfig
 from covary.statistics.join import join
 from covary.statistics.key_sets import KeySets, SetEstimate, compare_key_sets, distinct_keys
@@ -26,7 +26,7 @@ def sketch_of(numbers, size=1024, hash_name="xxhash64", rows_per_key=1):
 
 def sketch_of_hashes(hashes, size, hash_name="murmur3", rows=10**6):
     config = SketchConfig(size, hash=hash_name)
-    held = hashes[smallest_first(hashes, config.scheme.order(hashes))][:size]
+    held = hashes[sort_by_order(hashes, config.scheme.order(hashes))][:size]
     counts = Counts(rows, 0, 0, 0, 0.0, 0.0)
     complete = hashes.size <= size
     return Sketch(ColumnPair("t", "k", "v"), "mean", config, held, np.zeros(held.size), counts, complete)
@@ -196,7 +196,7 @@ def murmur_hashes():
     hashes = np.arange(2**31 - 2**23, 2**31, dtype=np.int64).astype(np.int32)
     orders = SCHEMES["murmur3"].order(hashes)
     smallest = np.flatnonzero(orders < 1e-4)
-    return hashes[smallest][smallest_first(hashes[smallest], orders[smallest])]
+    return hashes[smallest][sort_by_order(hashes[smallest], orders[smallest])]
 
 
 def test_a_key_tied_with_the_cut_is_in_doubt(murmur_hashes):
