@@ -16,8 +16,7 @@ import typer
 
 from covary.cli import ask as comparing
 from covary.cli import options, upkeep
-from covary.cli.exits import Commands, complain
-from covary.cli.plain_help import Command
+from covary.cli.commands import Command, Commands, complain
 from covary.errors import CovaryError
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """What can be given to the commands, and the words of --help."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -26,27 +26,30 @@ ONE_TABLE = (
 AGGREGATES = "How rows of one key become one number: mean, sum, count, min, max, first or last."
 
 
-def _argument(metavar: str, help: str) -> Any:
+def _argument(metavar: str, help: str) -> object:
     return typer.Argument(metavar=metavar, show_default=False, help=help)
 
 
-def _required(metavar: str, help: str) -> Any:
+def _required(metavar: str, help: str) -> object:
     return typer.Option(metavar=metavar, show_default=False, help=help)
 
 
-def flag(name: str, help: str, **more: Any) -> Any:
+def _flag(name: str, help: str) -> object:
     """Make an option without a value."""
     # Without a name typer adds a --no-...; without a metavar it shows the flag as if it took a <bool>.
-    return typer.Option(name, metavar="", help=help, **more)
+    return typer.Option(name, metavar="", help=help)
 
 
-def _version(wanted: bool) -> None:
+def _print_version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"covary {__version__}")
         raise typer.Exit
 
 
-Version = Annotated[bool, flag("--version", "Print the version.", callback=_version, is_eager=True)]
+Version = Annotated[
+    bool,
+    typer.Option("--version", metavar="", help="Print the version.", callback=_print_version, is_eager=True),
+]
 Table = Annotated[str, _argument("TABLE", f"Your table: {ONE_TABLE}")]
 LeftTable = Annotated[str, _argument("LEFT", f"A table: {ONE_TABLE}")]
 RightTable = Annotated[str, _argument("RIGHT", "Another.")]
@@ -72,27 +75,27 @@ LeftValue = Annotated[str, _required("COLUMN", "LEFT's numbers.")]
 RightKey = Annotated[str, _required("COLUMN", "RIGHT's key.")]
 RightValue = Annotated[str, _required("COLUMN", "RIGHT's numbers.")]
 
-Json = Annotated[bool, flag("--json", "Print the same facts as JSON.")]
+Json = Annotated[bool, _flag("--json", "Print the same facts as JSON.")]
 Strict = Annotated[
     bool,
-    flag(
+    _flag(
         "--strict",
         "Exit with 2 if a table or source was skipped, or a table is damaged; the rest is indexed.",
     ),
 ]
-IncludeOwn = Annotated[bool, flag("--include-own", "Show the columns of TABLE itself too.")]
+IncludeOwn = Annotated[bool, _flag("--include-own", "Show the columns of TABLE itself too.")]
 
-Fresh = Annotated[bool, flag("--fresh", "Forget what the index holds and start over.")]
-KeepMissing = Annotated[bool, flag("--keep-missing", "Keep tables that are gone from their source.")]
+Fresh = Annotated[bool, _flag("--fresh", "Forget what the index holds and start over.")]
+KeepMissing = Annotated[bool, _flag("--keep-missing", "Keep tables that are gone from their source.")]
 Checksum = Annotated[
-    bool, flag("--checksum", "Tell by their content whether files changed, not by size and time.")
+    bool, _flag("--checksum", "Tell by their content whether files changed, not by size and time.")
 ]
 Repair = Annotated[
-    bool, flag("--repair", "Check every file of the index first, and read tables again that were damaged.")
+    bool, _flag("--repair", "Check every file of the index first, and read tables again that were damaged.")
 ]
 TrustSources = Annotated[
     bool,
-    flag(
+    _flag(
         "--trust-sources",
         "Read sources too that INDEX names and you never gave it on this machine; it remembers that.",
     ),
@@ -145,9 +148,9 @@ By = Annotated[
 ]
 SmallNumbers = Annotated[
     bool,
-    flag("--small-numbers", "Show columns that share only numbers below 1,000 under another name, too."),
+    _flag("--small-numbers", "Show columns that share only numbers below 1,000 under another name, too."),
 ]
-Explain = Annotated[bool, flag("--explain", "Say of each hit how its keys met yours, with examples.")]
+Explain = Annotated[bool, _flag("--explain", "Say of each hit how its keys met yours, with examples.")]
 Values = Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="Only these columns are numbers.")]
 Master = Annotated[
     str | None, typer.Option(metavar="URL", show_default="local[*]", help="The Spark master to run on.")
@@ -212,7 +215,8 @@ Correction = Annotated[
     ),
 ]
 Null = Annotated[
-    bool, flag("--null", "Ask again with your numbers shuffled, and show the hits of chance beside the real.")
+    bool,
+    _flag("--null", "Ask again with your numbers shuffled, and show the hits of chance beside the real."),
 ]
 Shortlist = Annotated[
     int,

@@ -1,11 +1,11 @@
-"""Output: views for a terminal or a pipe, and facts as JSON."""
+"""Output: views for a terminal or a pipe, and JSON for a program."""
 
 import json
 import math
 import os
 import sys
 from collections.abc import Mapping
-from typing import Any
+from functools import partial
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.segment import Segment
@@ -14,11 +14,11 @@ from covary.cli.words import printable
 
 PIPE_WIDTH = 128
 # Nothing that is shown is markup: names come from files, and may look like it.
-AS_IT_STANDS: dict[str, Any] = {"highlight": False, "markup": False, "emoji": False}
+plain_console = partial(Console, highlight=False, markup=False, emoji=False)
 
 
 class Harmless:
-    """A view without anything that a terminal would obey, whatever its makers forgot."""
+    """Removes control characters from a finished view, should a part of it have forgotten to."""
 
     def __init__(self, view: RenderableType) -> None:
         self._view = view
@@ -31,10 +31,10 @@ class Harmless:
 
 def console(stderr: bool = False) -> Console:
     """Open a console as wide as the terminal, or as a pipe's reader may expect."""
-    opened = Console(stderr=stderr, **AS_IT_STANDS)
+    opened = plain_console(stderr=stderr)
     if opened.is_terminal:
-        # Said once: rich would look at each line anew, and while Spark starts, stderr is a pipe of ours.
-        return Console(stderr=stderr, force_terminal=True, **AS_IT_STANDS)
+        # Forced, since rich would ask again at each line, and while Spark starts, stderr is a pipe of ours.
+        return plain_console(stderr=stderr, force_terminal=True)
     if "COLUMNS" not in os.environ:
         opened.width = PIPE_WIDTH
     return opened
@@ -51,17 +51,17 @@ def show(view: RenderableType) -> None:
     sys.stdout.writelines(f"{line.rstrip()}\n" for line in captured.get().splitlines())
 
 
-def print_json(facts: Mapping[str, Any]) -> None:
-    """Print facts for a program."""
-    sys.stdout.write(json.dumps(plain(facts), indent=2, allow_nan=False) + "\n")
+def print_json(answer: Mapping[str, object]) -> None:
+    """Print an answer for a program."""
+    sys.stdout.write(json.dumps(as_json_value(answer), indent=2, allow_nan=False) + "\n")
 
 
-def plain(fact: Any) -> Any:
-    """Return a fact as JSON can hold it: null for what is not finite, lists for tuples."""
-    if isinstance(fact, Mapping):
-        return {name: plain(part) for name, part in fact.items()}
-    if isinstance(fact, list | tuple):
-        return [plain(part) for part in fact]
-    if isinstance(fact, float):
-        return float(fact) if math.isfinite(fact) else None
-    return fact
+def as_json_value(value: object) -> object:
+    """Return a value as JSON can hold it: null for what is not finite, lists for tuples."""
+    if isinstance(value, Mapping):
+        return {name: as_json_value(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [as_json_value(each) for each in value]
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    return value

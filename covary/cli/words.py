@@ -1,9 +1,9 @@
-"""How facts are written for a person: numbers, names, lines and tables."""
+"""How numbers, names, lines and tables are written for a person."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from rich.console import Group, RenderableType
+from rich.style import StyleType
 from rich.table import Table
 from rich.text import Text
 
@@ -15,7 +15,7 @@ def printable(text: str) -> str:
     """Return text from a file on one line and without anything that a terminal would obey.
 
     Whatever reaches a person goes through this: cells and lines here, and once more all that is printed, in
-    `covary.cli.terminal.show` and `covary.cli.exits.complain`.
+    `covary.cli.terminal.show` and `covary.cli.commands.complain`.
     """
     return "".join(c if c.isprintable() else " " if c.isspace() else "�" for c in text)
 
@@ -76,11 +76,13 @@ def lines_of(lines: Iterable[str]) -> Group:
 
 
 class PlainTable(Table):
-    """A table whose cells say what they hold: rich would take [red] in a name for an order."""
+    """A table whose cells stand as they are: rich would take [red] in a name for markup."""
 
-    def add_row(self, *cells: RenderableType | None, **settings: Any) -> None:
-        """Add a row; of a name, only what is no order to the terminal."""
-        super().add_row(*map(_plain_cell, cells), **settings)
+    def add_row(
+        self, *cells: RenderableType | None, style: StyleType | None = None, end_section: bool = False
+    ) -> None:
+        """Add a row whose names are text only, never markup or control characters."""
+        super().add_row(*map(_plain_cell, cells), style=style, end_section=end_section)
 
 
 def _plain_cell(cell: RenderableType | None) -> RenderableType | None:
@@ -92,7 +94,7 @@ def _plain_cell(cell: RenderableType | None) -> RenderableType | None:
 
 
 def table_of(*headings: str) -> PlainTable:
-    """Make a table without lines; a heading that ends in ">" is of numbers."""
+    """Make a table without lines; a heading that ends in ">" stands over numbers, aligned right."""
     table = PlainTable(box=None, header_style="dim", padding=(0, 2, 0, 0), pad_edge=False)
     for heading in headings:
         numeric = heading.endswith(">")

@@ -16,7 +16,7 @@ from covary.cli.answer_view import (
     hits_view,
     how_it_joins,
 )
-from covary.cli.terminal import plain
+from covary.cli.terminal import as_json_value
 from covary.cli.words import chance_of, count_of, duration, printable, signed, size_of
 from covary.query.hits import Hit, Hits, QueryNote
 from covary.statistics.estimate import Estimate
@@ -145,7 +145,7 @@ def test_times_and_sizes_have_a_unit_that_suits_them():
 
 def test_json_holds_null_for_what_is_not_finite():
     facts = {"a": math.nan, "b": [math.inf, 1.5], "c": (np.float64(2.0), None, "x", 3, True)}
-    assert json.loads(json.dumps(plain(facts), allow_nan=False)) == {
+    assert json.loads(json.dumps(as_json_value(facts), allow_nan=False)) == {
         "a": None,
         "b": [None, 1.5],
         "c": [2.0, None, "x", 3, True],

@@ -163,7 +163,7 @@ def test_no_view_shows_an_order(index, width, capsys, tmp_path):
 @pytest.mark.parametrize("text", [HOSTILE, MARKUP, ORDERS, "\\[", "[/", "a\\"])
 @pytest.mark.parametrize("is_terminal", [False, True])
 def test_what_is_printed_is_text_whatever_its_maker_forgot(text, is_terminal, capsys, monkeypatch):
-    screen = Console(force_terminal=is_terminal, color_system=None, width=300, **terminal.AS_IT_STANDS)
+    screen = terminal.plain_console(force_terminal=is_terminal, color_system=None, width=300)
     monkeypatch.setattr(terminal, "console", lambda: screen)
     careless = Table(text, title=text)
     careless.add_row(text)
