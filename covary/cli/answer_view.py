@@ -10,7 +10,16 @@ from rich.text import Text
 
 from covary.cli.index_view import add_tables
 from covary.cli.join_words import column_of, how_it_joins
-from covary.cli.words import chance_of, count_of, duration, lines_of, names_of, printable, signed, table_of
+from covary.cli.words import (
+    chance_of,
+    count_of,
+    duration,
+    format_r,
+    lines_of,
+    names_of,
+    printable,
+    table_of,
+)
 from covary.index.table_records import TableRecord
 from covary.query.describe import IndexSummary
 from covary.query.hits import Hit, Hits, QueryNote
@@ -28,7 +37,7 @@ def hits_view(hits: Hits, width: int) -> RenderableType:
     column = f"{query.table}.{query.value}" if query.table else query.value
     headline = Text.assemble("What moves with ", (printable(column), "bold"), printable(f" ({asked})"))
     joins = [how_it_joins(hit, query) for hit in hits]
-    cells = [_hit_cells(place, hit, hits) for place, hit in enumerate(hits)]
+    cells = [_hit_cells(row, hit, hits) for row, hit in enumerate(hits)]
     headings = _headings(hits)
     wide = width >= _width_of(headings, cells) + max(map(len, joins), default=0)
     table = table_of(*headings)
@@ -66,42 +75,43 @@ def _width_of(headings: Sequence[str], cells: Sequence[Sequence[Text]]) -> int:
     return sum(widest) + 2 * len(widest)
 
 
-def _hit_cells(place: int, hit: Hit, hits: Hits) -> list[Text]:
+def _hit_cells(row: int, hit: Hit, hits: Hits) -> list[Text]:
     r = hit.correlation or 0.0
     cells = [
-        Text(str(place + 1)),
+        Text(str(row + 1)),
         Text(printable(hit.table)),
         Text(printable(column_of(hit)), "bold"),
-        Text(signed(r), "green" if r >= 0 else "red"),
+        Text(format_r(r), "green" if r >= 0 else "red"),
         *([Text(interval_words(hit))] if _have_intervals(hits) else []),
         Text(sample_words(hit)),
         Text(chance_of(hit.q_value if hits.correction == "bh" else hit.q_value_by)),
     ]
     if hits.by_chance is not None:
-        other = hits.by_chance[place] if place < len(hits.by_chance) else None
-        cells.append(Text(signed(other.correlation or 0.0) if other else "–", "dim"))
+        other = hits.by_chance[row] if row < len(hits.by_chance) else None
+        cells.append(Text(format_r(other.correlation or 0.0) if other else "–", "dim"))
     return cells
 
 
-def interval_words(found: Estimate) -> str:
+def interval_words(estimate: Estimate) -> str:
     """Write the ends of an interval."""
-    if found.exact:
+    if estimate.exact:
         return "exact"
-    low, high = found.low, found.high
-    return "" if low is None or high is None else f"[{signed(low)}, {signed(high)}]"
+    low, high = estimate.low, estimate.high
+    return "" if low is None or high is None else f"[{format_r(low)}, {format_r(high)}]"
 
 
-def sample_words(found: Estimate) -> str:
+def sample_words(estimate: Estimate) -> str:
     """Write how many keys an estimate rests on, and of how many."""
-    return f"all {found.sample_size:,}" if found.exact else f"{found.sample_size:,}/~{found.join_size:,.0f}"
+    size = f"{estimate.sample_size:,}"
+    return f"all {size}" if estimate.exact else f"{size}/~{estimate.join_size:,.0f}"
 
 
 def _runs(joins: Sequence[str]) -> RenderableType:
     """List each way of joining once for neighbouring hits that share it."""
     table = table_of("#>", "join")
     table.show_header = False
-    for join, places in groupby(range(len(joins)), key=lambda place: joins[place]):
-        numbers = [place + 1 for place in places]
+    for join, rows in groupby(range(len(joins)), key=lambda row: joins[row]):
+        numbers = [row + 1 for row in rows]
         run = f"{numbers[0]}-{numbers[-1]}" if len(numbers) > 1 else str(numbers[0])
         table.add_row(run, Text(join))
     return Padding(table, (0, 0, 0, 1))
@@ -122,12 +132,12 @@ def chance_lines(hits: Hits) -> list[str]:
         verb = "survives" if hits.survivors == 1 else "survive"
         test = "" if hits.tested_by == hits.measure else f" by {hits.tested_by}"
         level = f"{100 * hits.level:g} %"
-        said = f"{hits.survivors:,} of {count_of(hits.tested, 'column')} {verb} {level}{test}"
+        line = f"{hits.survivors:,} of {count_of(hits.tested, 'column')} {verb} {level}{test}"
         if hits.survivors:
-            said += f": on average {level} of survivors at most are chance"
+            line += f": on average {level} of survivors at most are chance"
         if hits.max_q is None and 0 < hits.survivors < hits.tested:
-            said += f" (--max-q {hits.level:g} shows them alone)"
-        lines.append(f"{said}.")
+            line += f" (--max-q {hits.level:g} shows them alone)"
+        lines.append(f"{line}.")
     if hits.by_chance is not None:
         lines.append(_line_of_chance(hits, hits.by_chance))
     return lines
@@ -139,7 +149,7 @@ def _line_of_chance(hits: Hits, by_chance: Sequence[Hit]) -> str:
         return f"{shuffled}, no column has a correlation."
     best = by_chance[0]
     line = f"{shuffled}, the best hit is {best.table}.{best.value}: "
-    line += f"{MEASURES[hits.measure].symbol} = {signed(best.correlation or 0.0)}"
+    line += f"{MEASURES[hits.measure].symbol} = {format_r(best.correlation or 0.0)}"
     if hits.rank not in BASELINES:
         above = sum(hit.score > best.score for hit in hits)
         line += (
@@ -243,7 +253,7 @@ def _keys_to_try(query: QueryNote, tables: Sequence[TableRecord], columns: Seque
     return lines
 
 
-def estimate_view(found: Estimate, keys: KeySets, left: QueryNote, right: QueryNote) -> RenderableType:
+def estimate_view(estimate: Estimate, keys: KeySets, left: QueryNote, right: QueryNote) -> RenderableType:
     """Answer in three lines: which two columns, how correlated, and how the tables meet."""
     names = [f"{side.table}.{side.value} ({_per_key(side)})" for side in (left, right)]
     shares = (
@@ -255,7 +265,7 @@ def estimate_view(found: Estimate, keys: KeySets, left: QueryNote, right: QueryN
         for share, distinct, side in shares
     ]
     meet = f"They share {number_of_keys(keys.intersection)} keys: {', '.join(parts)}."
-    return lines_of([" and ".join(names), estimate_sentence(found), meet])
+    return lines_of([" and ".join(names), estimate_sentence(estimate), meet])
 
 
 def _per_key(side: QueryNote) -> str:
@@ -263,32 +273,33 @@ def _per_key(side: QueryNote) -> str:
     return f"{side.aggregate} per {side.key}{by}"
 
 
-def number_of_keys(found: SetEstimate) -> str:
+def number_of_keys(count: SetEstimate) -> str:
     """Write a number of keys, with its standard error unless it was counted."""
-    return f"{found.value:,.0f}" if found.exact else f"about {found.value:,.0f} ± {found.error:,.0f}"
+    return f"{count.value:,.0f}" if count.exact else f"about {count.value:,.0f} ± {count.error:,.0f}"
 
 
-def share_of_keys(found: SetEstimate) -> str:
+def share_of_keys(share: SetEstimate) -> str:
     """Write a share of keys, with its standard error unless it was counted."""
-    if found.exact:
-        return f"{100 * found.value:.0f} %"
-    digits = 1 if found.error < 0.01 else 0
-    return f"{100 * found.value:.{digits}f} ± {100 * found.error:.{digits}f} %"
+    if share.exact:
+        return f"{100 * share.value:.0f} %"
+    digits = 1 if share.error < 0.01 else 0
+    return f"{100 * share.value:.{digits}f} ± {100 * share.error:.{digits}f} %"
 
 
-def estimate_sentence(found: Estimate) -> str:
+def estimate_sentence(estimate: Estimate) -> str:
     """Say the correlation, its interval and its sample."""
-    symbol = MEASURES[found.measure].symbol
-    if found.correlation is None:
-        return f"{symbol} is undefined: {found.reason}"
-    about = "" if found.exact else "about "
-    parts = [f"{symbol} = {signed(found.correlation)}"]
-    if not found.exact and found.low is not None and found.high is not None:
-        parts.append(f"{100 * found.confidence:g} % between {signed(found.low)} and {signed(found.high)}")
-    parts.append(f"from {found.sample_size:,} of {about}{found.join_size:,.0f} shared keys")
-    if found.p_value is not None:
-        parts.append(f"p {_compared(found.p_value)}")
-    return ", ".join(parts) + (" (exact)" if found.exact else "")
+    symbol = MEASURES[estimate.measure].symbol
+    if estimate.correlation is None:
+        return f"{symbol} is undefined: {estimate.reason}"
+    about = "" if estimate.exact else "about "
+    parts = [f"{symbol} = {format_r(estimate.correlation)}"]
+    low, high = estimate.low, estimate.high
+    if not estimate.exact and low is not None and high is not None:
+        parts.append(f"{100 * estimate.confidence:g} % between {format_r(low)} and {format_r(high)}")
+    parts.append(f"from {estimate.sample_size:,} of {about}{estimate.join_size:,.0f} shared keys")
+    if estimate.p_value is not None:
+        parts.append(f"p {_compared(estimate.p_value)}")
+    return ", ".join(parts) + (" (exact)" if estimate.exact else "")
 
 
 def _compared(p: float) -> str:

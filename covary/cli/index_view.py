@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from covary.cli.change_view import done, touched
+from covary.cli.change_view import describe_change, name_tables
 from covary.cli.words import count_of, duration, lines_of, names_of, printable, size_of, table_of
 from covary.index.history import Change
 from covary.index.table_records import TableRecord
@@ -19,8 +19,8 @@ def build_view(index: IndexSummary, change: Change, elapsed_ms: float) -> Render
     """Report a build: what was indexed, what was not and why, and what to do next."""
     if change.kept or change.removed or change.changed or change.lost:
         lines = [
-            f"{done(change)} This took {duration(elapsed_ms)}.",
-            *touched(change),
+            f"{describe_change(change)} This took {duration(elapsed_ms)}.",
+            *name_tables(change),
             f"{index.index} now holds {_count_tables(index)} {_count_sketches(index)}.",
         ]
     else:

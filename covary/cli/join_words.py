@@ -43,16 +43,16 @@ def _average(number: float) -> str:
 
 
 def explanations_view(hits: Hits) -> RenderableType:
-    """Say how hits were found: which columns met, how they were read, on how many rows and keys.
+    """Say how hits joined: which columns met, how they were read, on how many rows and keys.
 
-    Hits that were found in the same way are told of once.
+    Hits that joined in the same way share one explanation.
     """
     ways: dict[tuple[str, ...], list[str]] = {}
-    for place, hit in enumerate(hits, start=1):
+    for number, hit in enumerate(hits, start=1):
         ways.setdefault(tuple(_explanation(hit, hits.query)), []).append(
-            f"{place}. {hit.table}.{column_of(hit)}"
+            f"{number}. {hit.table}.{column_of(hit)}"
         )
-    return lines_of(line for way, found in ways.items() for line in ("", "; ".join(found), *way))
+    return lines_of(line for way, columns in ways.items() for line in ("", "; ".join(columns), *way))
 
 
 def _explanation(hit: Hit, query: QueryNote) -> list[str]:

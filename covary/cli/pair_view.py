@@ -5,29 +5,29 @@ from rich.text import Text
 
 from covary.cli.answer_view import interval_words, sample_words
 from covary.cli.join_words import column_of
-from covary.cli.words import chance_of, count_of, duration, lines_of, printable, signed, table_of
+from covary.cli.words import chance_of, count_of, duration, format_r, lines_of, printable, table_of
 from covary.query.all_pairs import Pair, Pairs
 
 WIDE = 120
 
 
-def pairs_view(found: Pairs, width: int) -> RenderableType:
+def pairs_view(pairs: Pairs, width: int) -> RenderableType:
     """List pairs, best first, and say how many were compared."""
     on = ["on"] if width >= WIDE else []
     table = table_of("#>", "column", "and", "r>", "95 %", "sample>", "q>", *on)
-    for place, pair in enumerate(found, start=1):
+    for number, pair in enumerate(pairs, start=1):
         hit, r = pair.right, pair.right.correlation or 0.0
         cells = [
-            Text(f"{place:,}"),
+            Text(f"{number:,}"),
             Text(printable(f"{pair.left.table}.{pair.left.value}"), "bold"),
             Text(printable(f"{hit.table}.{column_of(hit)}"), "bold"),
-            Text(signed(r), "green" if r >= 0 else "red"),
+            Text(format_r(r), "green" if r >= 0 else "red"),
             Text(interval_words(hit)),
             Text(sample_words(hit)),
             Text(chance_of(hit.q_value)),
         ]
         table.add_row(*cells, *([Text(printable(_keys(pair)))] if on else []))
-    return Group(*([table] if len(found) else []), lines_of([_closing(found)]))
+    return Group(*([table] if len(pairs) else []), lines_of([_closing(pairs)]))
 
 
 def _keys(pair: Pair) -> str:
@@ -35,9 +35,9 @@ def _keys(pair: Pair) -> str:
     return " and ".join(f"{mine} = {other}" for mine, other in pair.right.met) + by
 
 
-def _closing(found: Pairs) -> str:
-    verb = "survives" if found.survivors == 1 else "survive"
-    level = f"{100 * found.level:g} %"
-    compared = f"{count_of(found.columns, 'column')}, {count_of(found.compared, 'pair')} compared"
-    shown = f", the best {len(found):,} shown" if len(found) < found.compared else ""
-    return f"{compared}{shown}; {found.survivors:,} {verb} {level}. {duration(found.elapsed_ms)}"
+def _closing(pairs: Pairs) -> str:
+    verb = "survives" if pairs.survivors == 1 else "survive"
+    level = f"{100 * pairs.level:g} %"
+    compared = f"{count_of(pairs.columns, 'column')}, {count_of(pairs.compared, 'pair')} compared"
+    shown = f", the best {len(pairs):,} shown" if len(pairs) < pairs.compared else ""
+    return f"{compared}{shown}; {pairs.survivors:,} {verb} {level}. {duration(pairs.elapsed_ms)}"

@@ -48,11 +48,11 @@ def showing_progress() -> "Iterator[OnProgress]":
 
 @contextmanager
 def showing_work(words: str = COLUMNS, first: str = "") -> Iterator[Callable[[int, int], None]]:
-    """Show that a command is at work once it takes more than a moment; give a function that tells how far.
+    """Show that a command is at work once it takes more than a moment; give a function that reports progress.
 
     Args:
-        words: that tell how far.
-        first: what is done until that can be told.
+        words: a format of the progress, with `done` and `total`.
+        first: what to show before the first report.
     """
     screen = console(stderr=True)
     if not screen.is_terminal:
@@ -73,7 +73,7 @@ def showing_work(words: str = COLUMNS, first: str = "") -> Iterator[Callable[[in
 
 @contextmanager
 def _later(seconds: float, act: Callable[[], None]) -> Iterator[Timer]:
-    """Do something if the block takes longer, by a clock of its own: most work tells nothing meanwhile."""
+    """Do something once the block has taken so long, by a timer: most work reports nothing meanwhile."""
     timer = Timer(seconds, act)
     timer.daemon = True
     timer.start()
@@ -86,12 +86,12 @@ def _later(seconds: float, act: Callable[[], None]) -> Iterator[Timer]:
 
 @contextmanager
 def _lines_of_work(words: str, first: str) -> Iterator[Callable[[int, int], None]]:
-    tell = _line_now_and_then(words, time.monotonic)
+    report = _line_now_and_then(words, time.monotonic)
     with _later(SECONDS_BETWEEN_LINES, lambda: typer.echo(first, err=True) if first else None) as not_yet:
 
         def show(done: int, total: int) -> None:
             not_yet.cancel()
-            tell(done, total)
+            report(done, total)
 
         yield show
 

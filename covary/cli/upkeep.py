@@ -25,7 +25,7 @@ def remove(index: options.IndexFolder, tables: options.Removed, as_json: options
     """
     from covary.build.upkeep import remove_tables
 
-    _tell(index, remove_tables(index, tables), as_json)
+    _show_change(index, remove_tables(index, tables), as_json)
 
 
 def compact(index: options.IndexFolder, as_json: options.Json = False) -> None:
@@ -38,12 +38,12 @@ def compact(index: options.IndexFolder, as_json: options.Json = False) -> None:
     from covary.build.upkeep import compact_index
     from covary.cli.progress import showing_work
 
-    with showing_work("{done:,} of {total:,} tables merged") as tell:
-        change = compact_index(index, tell)
-    _tell(index, change, as_json)
+    with showing_work("{done:,} of {total:,} tables merged") as report:
+        change = compact_index(index, report)
+    _show_change(index, change, as_json)
 
 
-def _tell(index: Path, change: "Change", as_json: bool) -> None:
+def _show_change(index: Path, change: "Change", as_json: bool) -> None:
     from covary.cli.change_view import done_view
     from covary.cli.terminal import print_json, show
 
@@ -82,14 +82,14 @@ def check(index: options.IndexFolder, as_json: options.Json = False) -> None:
     from covary.index.check import check_index
 
     started = time.perf_counter()
-    with showing_work("{done:,} of {total:,} files read") as tell:
-        found = check_index(index, tell)
+    with showing_work("{done:,} of {total:,} files read") as report:
+        inspection = check_index(index, report)
     elapsed_ms = (time.perf_counter() - started) * 1e3
     if as_json:
-        print_json(asdict(found) | {"elapsed_ms": elapsed_ms})
+        print_json(asdict(inspection) | {"elapsed_ms": elapsed_ms})
     else:
-        show(inspection_view(found, elapsed_ms))
-    if found.damaged:
+        show(inspection_view(inspection, elapsed_ms))
+    if inspection.damaged:
         raise CovaryError(
             f"{index} is damaged; covary index --into {index} --repair reads again what it lost"
         )

@@ -20,12 +20,12 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else " " if c.isspace() else "�" for c in text)
 
 
-def shortened(text: str, length: int = LONGEST_CELL) -> str:
+def shorten(text: str, length: int = LONGEST_CELL) -> str:
     """Cut what is longer than anybody would read."""
     return text if len(text) <= length else f"{text[:length]}…"
 
 
-def signed(correlation: float) -> str:
+def format_r(correlation: float) -> str:
     """Write a correlation with its sign and two decimals, never as -0.00."""
     return f"{round(correlation, 2) + 0.0:+.2f}"
 
@@ -72,7 +72,7 @@ def names_of(names: Sequence[str], count: int | None = None) -> str:
 
 def lines_of(lines: Iterable[str]) -> Group:
     """Lay out sentences, one below the other."""
-    return Group(*(Text(printable(shortened(line, LONGEST_LINE))) for line in lines))
+    return Group(*(Text(printable(shorten(line, LONGEST_LINE))) for line in lines))
 
 
 class PlainTable(Table):
@@ -87,9 +87,9 @@ class PlainTable(Table):
 
 def _plain_cell(cell: RenderableType | None) -> RenderableType | None:
     if isinstance(cell, str):
-        return Text(printable(shortened(cell)))
+        return Text(printable(shorten(cell)))
     if isinstance(cell, Text) and (len(cell.plain) > LONGEST_CELL or not cell.plain.isprintable()):
-        return Text(printable(shortened(cell.plain)), cell.style)
+        return Text(printable(shorten(cell.plain)), cell.style)
     return cell
 
 

@@ -5,7 +5,7 @@ from tempfile import TemporaryDirectory
 
 import covary
 from covary.cli.demo import BY_TIME, find_data
-from covary.cli.words import chance_of, signed
+from covary.cli.words import chance_of, format_r
 from covary.query.hits import Hit, Hits
 
 PAGE = Path(__file__).parents[2] / "docs" / "hits.svg"
@@ -32,7 +32,7 @@ def _row(hit: Hit, y: float) -> list[str]:
         _text(20, y + 5, hit.value),
         _line(_x(low), y, _x(high), y, BLUE, 3),
         f'<circle cx="{_x(r)}" cy="{y}" r="5" fill="{BLUE}"/>',
-        _text(590, y + 5, signed(r)),
+        _text(590, y + 5, format_r(r)),
         _text(650, y + 5, f"{hit.sample_size:,} of {hit.join_size:,.0f}"),
         _text(775, y + 5, chance_of(hit.q_value)),
     ]
@@ -53,7 +53,7 @@ def picture(hits: Hits) -> str:
     for tick in (-0.4, -0.2, 0.0, 0.2, 0.4):
         parts += [
             _line(_x(tick), bottom, _x(tick), bottom + 5, INK),
-            _text(_x(tick), bottom + 22, signed(tick), text_anchor="middle", font_size="12"),
+            _text(_x(tick), bottom + 22, format_r(tick), text_anchor="middle", font_size="12"),
         ]
     title = "The hits of the demo: each correlation, its 95 % interval, and how far chance reaches"
     body = "\n  ".join(parts)

@@ -17,7 +17,7 @@ from covary.cli.answer_view import (
     how_it_joins,
 )
 from covary.cli.terminal import as_json_value
-from covary.cli.words import chance_of, count_of, duration, printable, signed, size_of
+from covary.cli.words import chance_of, count_of, duration, format_r, printable, size_of
 from covary.query.hits import Hit, Hits, QueryNote
 from covary.statistics.estimate import Estimate
 from covary.statistics.key_sets import KeySets, SetEstimate
@@ -129,7 +129,7 @@ def text_of(view, width):
     [(0.514, "+0.51"), (-0.2539, "-0.25"), (-0.001, "+0.00"), (0.0, "+0.00"), (1, "+1.00")],
 )
 def test_a_correlation_has_a_sign_and_two_decimals(number, written):
-    assert signed(number) == written
+    assert format_r(number) == written
 
 
 def test_an_estimated_count_is_marked_as_one():
