@@ -153,8 +153,9 @@ def _reading(hits: Hits) -> list[str]:
     return [
         f"How to read line 1 of the first answer: at airports and hours with longer delays, {best.value} "
         f"tends to be {direction} (r = {format_r(best.correlation)}; 0 is no relation, 1 and -1 a perfect "
-        f"one). It was estimated from {best.sample_size:,} of about {best.join_size:,.0f} shared keys; r over "
-        f"all of them lies, with 95 % confidence, between {format_r(best.low)} and {format_r(best.high)}.",
+        f"one). It was estimated from {best.sample_size:,} of about {best.join_size:,.0f} shared keys; "
+        f"r over all of them lies, with 95 % confidence, between {format_r(best.low)} "
+        f"and {format_r(best.high)}.",
         "",
     ]
 
