@@ -16,13 +16,13 @@ from covary.secrets import Secrets
 from covary.tables.arrow_frames import BATCH_ROWS, BLOCK_BYTES
 from covary.tables.faults import Faults
 from covary.tables.files import facts_of, failing_as_files_do, words_of
-from covary.tables.formats import columnar, postgresql
+from covary.tables.formats import parquet as columnar, postgresql
 from covary.tables.formats import delta as deltatables
 from covary.tables.formats import duckdb as duckdbfile
 from covary.tables.formats import iceberg as icebergtables
 from covary.tables.formats import sqlalchemy as sqlalchemytables
 from covary.tables.formats import sqlite as sqlitefile
-from covary.tables.formats import text as textrows
+from covary.tables.formats import csv_rows as textrows
 from covary.tables.formats import text_bytes as textfile
 from covary.tables.formats.csv_dialect import Dialect
 from covary.tables.formats.encodings import NAMES

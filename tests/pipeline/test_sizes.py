@@ -21,11 +21,11 @@ from covary.columns.profile import profile_columns
 from covary.columns.reasons import Cause
 from covary.errors import UnreadableTable
 from covary.tables.discover import find_tables
-from covary.tables.formats import columnar
+from covary.tables.formats import parquet as columnar
 from covary.tables.formats import csv_records as csvsplit
-from covary.tables.formats import row_text as rowtext
-from covary.tables.formats import text as textrows
-from covary.tables.formats.arrow_sizes import unpacked_sizes
+from covary.tables.formats import sql_rows as rowtext
+from covary.tables.formats import csv_rows as textrows
+from covary.tables.formats.arrow import unpacked_sizes
 from covary.tables.formats.csv_dialect import LINES
 from covary.tables.read import WHOLE, Chunk, layout_of, read_chunk
 

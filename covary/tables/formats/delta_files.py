@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from covary.tables.files import URL
-from covary.tables.formats.columnar import parquet_batches, parquet_file
+from covary.tables.formats.parquet import parquet_batches, parquet_file
 from covary.tables.lakehouses import LOCAL, require_below
 
 FIELD_ID, MAPPED_ID, MAPPED_NAME = (

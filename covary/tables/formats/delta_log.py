@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from covary.tables.files import FileFacts, files_in, is_url, open_bytes, require_files_in
-from covary.tables.formats.columnar import parquet_file
+from covary.tables.formats.parquet import parquet_file
 from covary.tables.lakehouses import DELTA_LOG, LiesOutside, TooLarge, require_below, require_small
 
 COMMIT = re.compile(r"(\d{20})\.json")

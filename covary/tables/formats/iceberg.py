@@ -13,7 +13,7 @@ import pyarrow as pa
 from covary.errors import MissingPart, UnreadableTable
 from covary.tables.arrow_frames import from_arrow, gathered, grouped, is_text, plain_names
 from covary.tables.files import files_in, is_url, open_bytes, require_files, require_files_in, s3_endpoint
-from covary.tables.formats.columnar import PACKED
+from covary.tables.formats.parquet import PACKED
 from covary.tables.formats.csv_dialect import Dialect
 from covary.tables.lakehouses import (
     LARGEST_METADATA,

@@ -13,7 +13,7 @@ from covary.errors import MissingPart
 from covary.secrets import Secrets
 from covary.tables.files import require_files
 from covary.tables.formats.csv_dialect import Dialect
-from covary.tables.formats.row_text import ROWS_AT_ONCE, text_frames
+from covary.tables.formats.sql_rows import ROWS_AT_ONCE, text_frames
 from covary.tables.formats.sqlite_access import let_python_look, raise_if_stopped, require_companions
 from covary.tables.source import TableSource
 

@@ -12,7 +12,7 @@ import polars as pl
 
 from covary.tables.files import facts_of
 from covary.tables.formats.csv_dialect import Dialect
-from covary.tables.formats.row_text import text_frames
+from covary.tables.formats.sql_rows import text_frames
 from covary.tables.formats.sql_text import quoted
 from covary.tables.formats.sqlite_access import let_python_look, raise_if_stopped, require_companions
 from covary.tables.source import TableSource

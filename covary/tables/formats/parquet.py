@@ -18,7 +18,7 @@ from covary.tables.arrow_frames import (
     plain_names,
 )
 from covary.tables.files import is_url, open_bytes, require_files
-from covary.tables.formats.arrow_sizes import unpacked_sizes
+from covary.tables.formats.arrow import unpacked_sizes
 from covary.tables.formats.csv_dialect import Dialect
 from covary.tables.source import TableSource
 
