@@ -7,9 +7,9 @@ from covary.index.segment_files import Segment
 from covary.index.table_records import TableRecord
 from covary.tables.discover import KnownNames, Listing
 from covary.tables.local import matches
-from covary.tables.source import Identity, SkippedSource, TableSource, writable
+from covary.tables.skipped import Reason, SkippedSource, Why
+from covary.tables.source import Identity, TableSource, writable
 
-HELD_TABLES = "it held tables before and holds none now"
 KNOWN = ("name", "path", "member", "version", "checksum", "problem", "source")
 
 
@@ -109,7 +109,9 @@ def with_emptied_sources(
         if below and not any(old.identity in present for old in below):
             held[source] = None
     emptied = [
-        SkippedSource(source, HELD_TABLES) for source in held if source in looked_into and source not in alive
+        SkippedSource(source, Reason(Why.HELD_TABLES))
+        for source in held
+        if source in looked_into and source not in alive
     ]
     return listing._replace(unlisted=[*listing.unlisted, *emptied])
 
@@ -143,7 +145,9 @@ def compare(
         try_again: tells of a problem whether to read a table again that had it, though it has not changed.
     """
     present = {table.identity: table for table in listing.tables}
-    left_out = {(skipped.path, skipped.reason): skipped for skipped in (*listing.skipped, *listing.unlisted)}
+    left_out = {
+        (skipped.path, skipped.reason.text): skipped for skipped in (*listing.skipped, *listing.unlisted)
+    }
     dead: dict[int, list[int]] = {}
     current: set[Identity] = set()
     replaced: list[str] = []
@@ -174,7 +178,7 @@ def compare(
     return Changes(
         tuple(table for identity, table in present.items() if identity not in current),
         tuple(
-            TableRecord(skipped.path, skipped.path, problem=skipped.reason, source=skipped.source)
+            TableRecord(skipped.path, skipped.path, problem=skipped.reason.text, source=skipped.source)
             for skipped in left_out.values()
         ),
         {segment: tuple(places) for segment, places in dead.items()},

@@ -11,7 +11,8 @@ from covary.index.manifest import Manifest
 from covary.secrets import Secrets
 from covary.tables.discover import Listing, source_name
 from covary.tables.files import is_url
-from covary.tables.local import AN_INDEX, matches
+from covary.tables.local import matches
+from covary.tables.skipped import Why
 from covary.tables.source import table_place
 
 Source = str | os.PathLike[str]
@@ -77,7 +78,9 @@ def without_index(listing: Listing, index: Path) -> Listing:
     """Leave out the index itself from what was skipped, where it lies among its tables."""
     place = os.path.realpath(index)
     others = [
-        each for each in listing.skipped if each.reason != AN_INDEX or os.path.realpath(each.path) != place
+        each
+        for each in listing.skipped
+        if each.reason.code is not Why.AN_INDEX or os.path.realpath(each.path) != place
     ]
     return listing._replace(skipped=others)
 
@@ -85,7 +88,7 @@ def without_index(listing: Listing, index: Path) -> Listing:
 def without_removed(away: Set[str], listing: Listing, places: Mapping[str, str]) -> Listing:
     """Leave out what was removed by hand; there must have been a table at all."""
     if not listing.tables:
-        reasons = "".join(f"; {each.path}: {each.reason}" for each in listing.skipped[:3])
+        reasons = "".join(f"; {each.path}: {each.reason.text}" for each in listing.skipped[:3])
         raise NoTables(f"no tables in {', '.join(places)}{reasons}; no index was changed")
     return listing._replace(
         tables=[table for table in listing.tables if table_place(*table.identity) not in away],

@@ -48,7 +48,7 @@ from covary.sketching.key_columns import SEPARATOR
 from covary.sketching.open_table import KeyName
 from covary.tables.databases import held_in_one_state
 from covary.tables.discover import find_tables, source_name, with_checksums
-from covary.tables.spark_catalog import FORMAT
+from covary.tables.source import SPARK
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -241,8 +241,8 @@ def _read(
     scratch = Path(settings.scratch)
     for name in (PARTS, PROGRESS):
         (scratch / name).mkdir()
-    read_by_spark = [table for table in changes.read if table.format == FORMAT]
-    with held_in_one_state([table for table in changes.read if table.format != FORMAT]) as tables:
+    read_by_spark = [table for table in changes.read if table.format == SPARK]
+    with held_in_one_state([table for table in changes.read if table.format != SPARK]) as tables:
         todo = plan_apart(tables, settings)
         names, left_out = todo.segments, [*todo.settled, *changes.left_out]
         with watching(scratch / PROGRESS, len(changes.read) - len(todo.settled), on_progress):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from covary.errors import CovaryError
 from covary.pipeline.reading_process import DIED, TOO_LARGE, TOO_LONG, Ended
 from covary.tables.files import is_url
-from covary.tables.kinds import FILE_FORMATS
+from covary.tables.registry import is_one_file, reader_of
 from covary.tables.source import TableSource
 
 # A thousandth of the speed at which tables are usually read, and time for a slow server to answer.
@@ -15,7 +15,7 @@ LEAST_SECONDS, BYTES_PER_SECOND = 600, 65_536
 QUERY_SECONDS = 1800  # how long a view computes has nothing to do with its size
 DEFAULT_MEMORY = 1_500_000_000
 # Text is read in blocks; of these a part comes as a whole, unpacked and perhaps as text beside its numbers.
-READ_AS_A_WHOLE, MEMORY_PER_BYTE = {"parquet", "arrow", "delta", "iceberg"}, 4
+MEMORY_PER_BYTE = 4
 SHOWN_MEMORY = 10**8  # nobody wants to read of 1.53267 GB
 LEAST_MEMORY = 300_000_000  # what a process takes that has read nothing yet, and a little table
 MOST_DEATHS = 2  # at one table
@@ -45,14 +45,14 @@ class Limits:
         """How long one of the parts of a table may take."""
         if self.seconds is not None:
             return self.seconds
-        least = LEAST_SECONDS if table.format in FILE_FORMATS else QUERY_SECONDS
+        least = LEAST_SECONDS if is_one_file(table) else QUERY_SECONDS
         return float(least + table.size // parts // BYTES_PER_SECOND)
 
     def memory_for(self, table: TableSource, parts: int = 1) -> int:
         """How many bytes of memory one of the parts of a table may take."""
         if self.memory is not None:
             return self.memory
-        more = table.size // parts * MEMORY_PER_BYTE if table.format in READ_AS_A_WHOLE else 0
+        more = table.size // parts * MEMORY_PER_BYTE if reader_of(table).is_read_whole else 0
         return DEFAULT_MEMORY + more // SHOWN_MEMORY * SHOWN_MEMORY
 
     def allow_more(self, problem: str) -> bool:

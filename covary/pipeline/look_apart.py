@@ -13,7 +13,7 @@ from covary.errors import CovaryError, UnreadableTable
 from covary.pipeline.limits import DEFAULT_MEMORY, LEAST_SECONDS, Limits, too_much
 from covary.pipeline.reading_process import Apart, Watch
 from covary.tables.inside_files import Look
-from covary.tables.kinds import NotATable, NotToBeSeen
+from covary.tables.skipped import NotATable, NotToBeSeen, Why
 
 
 def looking_apart(process: Apart, limits: Limits) -> Look:
@@ -29,14 +29,14 @@ def _look(process: Apart, work: bytes, path: str, function: Callable[..., Any], 
 def _looked(limits: Limits, asked: tuple[str, Callable[..., Any], Any], watch: Watch) -> Iterator[Any]:
     path, function, given = asked
     if problem := too_much(watch.ends_at(path)):
-        raise NotToBeSeen(problem)
+        raise NotToBeSeen(Why.UNREADABLE, problem)
     watch.begin(path, limits.seconds or LEAST_SECONDS, limits.memory or DEFAULT_MEMORY)
     try:
         found = function(*given)
     except UnreadableTable as unreadable:
-        raise NotToBeSeen(unreadable.reason) from None
+        raise NotToBeSeen(Why.UNREADABLE, unreadable.reason) from None
     except (NotATable, CovaryError):
         raise
     except Exception as problem:  # nobody knows all errors of foreign readers
-        raise NotToBeSeen(f"{type(problem).__name__}: {problem}".split("\n")[0]) from None
+        raise NotToBeSeen(Why.UNREADABLE, f"{type(problem).__name__}: {problem}".split("\n")[0]) from None
     yield found

@@ -11,12 +11,13 @@ from covary.pipeline.limits import DEFAULT_LIMITS, Limits
 from covary.pipeline.table_notes import BAD_TABLE, failed, notes_of, record_of
 from covary.sketching.roles import Roles, decide_roles
 from covary.sketching.sketch_types import ColumnPair, SketchConfig
-from covary.tables.read import Chunk, Layout, layout_of, plan_chunks, remarks_of, sample_rows
+from covary.tables.read import Chunk, layout_of, plan_chunks, sample_rows
+from covary.tables.reader import Layout
+from covary.tables.registry import reader_of
 from covary.tables.source import TableSource
 
 CHUNK_BYTES = 32 << 20
-PARQUET_FORMATS = {"parquet", "delta", "iceberg"}
-PARQUET_CHUNK_BYTES = 16 << 20  # packed tighter, so each byte is more work
+PACKED_CHUNK_BYTES = 16 << 20  # packed tighter, so each byte is more work
 # A table's partial sketches are merged by one task: these bound its memory, whatever the table's size.
 MOST_CHUNKS, MOST_PARTIALS = 256, 8192
 EVEN_GROUPS = 16  # of a small collection, so that no core waits long for the last
@@ -128,7 +129,7 @@ def plan(
 
 def _without_pairs(large: LargeTable) -> TableRecord:
     """Write down a table that is not worth reading to its end."""
-    remarks = [NOT_READ_ON, *remarks_of(large.layout)]
+    remarks = [NOT_READ_ON, *large.layout.remarks]
     return record_of(large.source, columns=notes_of(large.roles, Tallies()), remarks=remarks)
 
 
@@ -147,7 +148,7 @@ def decided_table(
 
 
 def _chunk_bytes(table: TableSource) -> int:
-    smallest = PARQUET_CHUNK_BYTES if table.format in PARQUET_FORMATS else CHUNK_BYTES
+    smallest = PACKED_CHUNK_BYTES if reader_of(table).is_packed else CHUNK_BYTES
     return max(smallest, -(-table.size // MOST_CHUNKS))
 
 

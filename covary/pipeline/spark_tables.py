@@ -12,7 +12,8 @@ import pyarrow as pa
 
 from covary.errors import UnreadableTable
 from covary.tables.arrow_frames import BLOCK_BYTES, from_arrow, gathered, plain_names
-from covary.tables.read import SAMPLE_ROWS, Layout
+from covary.tables.read import SAMPLE_ROWS
+from covary.tables.reader import Layout
 from covary.tables.source import TableSource
 from covary.tables.spark_catalog import spark_rows
 

@@ -14,7 +14,7 @@ from covary.pipeline.reading_process import Ended
 from covary.secrets import Secrets
 from covary.sketching.roles import LeftOut, Roles
 from covary.tables.files import is_url
-from covary.tables.kinds import FILE_FORMATS
+from covary.tables.registry import is_one_file
 from covary.tables.source import TableSource, writable
 
 # One bad file must never stop a build; Polars panics on a few, which is no Exception.
@@ -33,7 +33,7 @@ def is_lasting(problem: BaseException, table: TableSource) -> bool:
     """Whether a table can't be read as long as it is as it is: a file, and no fault of the machine's."""
     cause = problem.__cause__ or problem
     of_the_machine = isinstance(cause, MissingPart | MemoryError) or bool(getattr(cause, "errno", None))
-    return table.format in FILE_FORMATS and not is_url(table.path) and not of_the_machine
+    return is_one_file(table) and not is_url(table.path) and not of_the_machine
 
 
 def failed(table: TableSource, problem: BaseException) -> TableRecord:

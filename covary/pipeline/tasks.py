@@ -50,7 +50,8 @@ from covary.sketching.roles import decide_roles
 from covary.sketching.sketch_table import sketch_batches
 from covary.sketching.sketch_types import ColumnPair, Sketch
 from covary.tables.faults import Faults
-from covary.tables.read import WHOLE, Chunk, damage_of, layout_of, read_chunk, remarks_of
+from covary.tables.read import Chunk, damage_of, layout_of, read_chunk
+from covary.tables.reader import WHOLE
 from covary.tables.source import TableSource
 
 WRITING = ""  # what a task does when all its tables are read
@@ -159,7 +160,7 @@ def _sketch_whole(table: TableSource, settings: Settings) -> Finished:
             columns=notes_of(roles, tallies),
             damage=damage_of(layout, faults),
             left_out=roles.left_out,
-            remarks=remarks_of(layout),
+            remarks=layout.remarks,
         )
         return record, sketches
     except BAD_TABLE as problem:
@@ -311,7 +312,7 @@ def _merged(table: LargeTable, partials: pa.Table, settings: Settings) -> Finish
         all(problems.values()),
         damage=() if problems else damage_of(table.layout, faults),
         left_out=() if problems else table.roles.left_out,
-        remarks=() if problems else remarks_of(table.layout),
+        remarks=() if problems else table.layout.remarks,
     )
     return record, sketches
 

@@ -13,7 +13,8 @@ from covary.sketching.key_choice import split_key
 from covary.sketching.key_columns import SEPARATOR
 from covary.tables.discover import table_at
 from covary.tables.faults import Faults
-from covary.tables.read import Layout, damage_of, layout_of, plan_chunks, read_chunk, sample_rows
+from covary.tables.read import damage_of, layout_of, plan_chunks, read_chunk, sample_rows
+from covary.tables.reader import Layout
 from covary.tables.source import table_place, writable
 
 Frame = Any  # a Polars, pandas or Arrow table, or the path of a file, or a URL

@@ -2,8 +2,8 @@
 
 import os
 import re
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from urllib.parse import unquote
 
 import fsspec
@@ -11,12 +11,12 @@ import fsspec
 from covary.errors import NothingThere, UnreadableTable
 from covary.secrets import DIALECTS, FILES, Secrets
 from covary.tables.files import is_url
-from covary.tables.formats.postgresql import one_state, postgresql_tables
-from covary.tables.formats.sqlalchemy import is_dialect, sql_tables
+from covary.tables.formats.sqlalchemy import READER as ANY_DATABASE
+from covary.tables.formats.sqlalchemy import is_dialect
 from covary.tables.local import absolute_path
+from covary.tables.registry import READERS, server_reader
 from covary.tables.source import TableSource
 
-SERVERS = {"postgresql": postgresql_tables, "postgres": postgresql_tables}
 BROKEN_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 HOST = re.compile(r"(?:\[[^\]]*\]|[^:\[\]]*)(?::\d*)?")
 NAMES_TOLD = 5
@@ -28,7 +28,7 @@ def is_database(source: str) -> bool:
         return False
     scheme = source.partition("://")[0].lower()
     kind = scheme.partition("+")[0]
-    if scheme in SERVERS or kind in DIALECTS:
+    if server_reader(scheme) or kind in DIALECTS:
         return True
     # Nothing that fsspec knows is a database: SQLAlchemy need not be loaded to read from s3://.
     return scheme not in fsspec.available_protocols() and is_dialect(scheme)
@@ -53,16 +53,21 @@ def split_table(source: str) -> tuple[str, str | None]:
 
 def server_tables(url: str) -> Sequence[TableSource]:
     """Every table of the database that a URL names."""
-    scheme = url.partition("://")[0].lower()
+    reader = server_reader(url.partition("://")[0].lower()) or ANY_DATABASE
     try:
-        return SERVERS.get(scheme, sql_tables)(url)
+        return reader.tables_on_server(url)
     except OSError as problem:
         raise UnreadableTable(url, Secrets.of(url).hide(str(problem))) from None
 
 
-def held_in_one_state(tables: Sequence[TableSource]) -> AbstractContextManager[list[TableSource]]:
+@contextmanager
+def held_in_one_state(tables: Sequence[TableSource]) -> Iterator[list[TableSource]]:
     """Hold the tables of each server in the state that they are in now, so that all tasks read the same."""
-    return one_state(tables)
+    with ExitStack() as stack:
+        held = list(tables)
+        for reader in READERS.values():
+            held = stack.enter_context(reader.hold_state(held))
+        yield held
 
 
 def the_table(tables: Sequence[TableSource], wanted: str, place: str) -> TableSource:

@@ -18,11 +18,12 @@ from covary.tables.databases import is_database, server_tables, some_of, split_t
 from covary.tables.files import is_url, open_bytes
 from covary.tables.formats.iceberg import catalog_tables, is_of_catalog
 from covary.tables.inside_files import Look, look_here, tables_in
-from covary.tables.kinds import FILE_FORMATS, TEXT_FORMATS, NotATable, NotToBeSeen
 from covary.tables.lakehouses import lakehouse_at
 from covary.tables.local import absolute_path, local_files
+from covary.tables.registry import reader_of
 from covary.tables.remote import REQUESTS_AT_ONCE, remote_files, remote_table
-from covary.tables.source import FoundFile, Identity, SkippedSource, TableSource, shown
+from covary.tables.skipped import NotATable, NotToBeSeen, Reason, SkippedSource, Why
+from covary.tables.source import FoundFile, Identity, TableSource, shown
 from covary.tables.spark_catalog import is_of_spark, spark_tables
 from covary.tables.url_marks import mark_of
 
@@ -81,7 +82,7 @@ def find_tables(
                 continue
             if len(sources) == 1:
                 raise
-            unlisted.append(SkippedSource(name, problem.reason))
+            unlisted.append(SkippedSource(name, Reason(Why.UNREADABLE, (problem.reason,))))
             continue
         for root, each in found:
             if isinstance(each, SkippedSource):
@@ -91,7 +92,7 @@ def find_tables(
                 table = replace(each, source=name, mark=mark_of(each.path))
                 tables.setdefault(table.identity, (table, root))
     if unlisted and len(unlisted) == len(sources):
-        raise UnreadableTable(unlisted[0].path, unlisted[0].reason)
+        raise UnreadableTable(unlisted[0].path, unlisted[0].reason.text)
     listing = Listing([table for table, _ in tables.values()], list(skipped.values()), unlisted)
     known = names_to_keep(listing) if names_to_keep else None
     return listing._replace(tables=_with_unique_names(list(tables.values()), known or KnownNames((), {})))
@@ -147,7 +148,7 @@ def with_checksums(listing: Listing) -> Listing:
 
 
 def _with_checksum(table: TableSource) -> TableSource:
-    if table.format not in FILE_FORMATS:
+    if not reader_of(table).is_file:
         return table
     digest = xxhash.xxh3_128()
     try:
@@ -179,7 +180,7 @@ def _table_named(given: str) -> TableSource:
         return tables[0]
     if not tables:
         raise UnreadableTable(given, "it holds no tables")
-    if tables[0].format in TEXT_FORMATS:
+    if reader_of(tables[0]).is_text:
         raise UnreadableTable(given, f"it's a zip of {len(tables)} tables ({some_of(tables)}); unpack one")
     example = f"{shown(place)}#{tables[0].member}"
     raise UnreadableTable(
@@ -191,7 +192,7 @@ def _tables_at(place: str, look: Look = look_here) -> list[TableSource]:
     try:
         found = tables_in(_named(place), look)
     except NotATable as error:
-        raise UnreadableTable(place, Secrets.of(place).hide(str(error))) from None
+        raise UnreadableTable(place, error.reason.hide(Secrets.of(place)).text) from None
     return [table for table in found if isinstance(table, TableSource)]
 
 
@@ -250,12 +251,12 @@ def _tables_or_reason(file: FoundFile, look: Look) -> Sequence[TableSource | Ski
     try:
         return tables_in(file, look)
     except NotATable as error:
-        reason = Secrets.of(file.path).hide(str(error))
+        reason = error.reason.hide(Secrets.of(file.path))
         return [SkippedSource(file.path, reason, may_hold=isinstance(error, NotToBeSeen))]
     except MissingPart as error:
         if file.explicit:
             raise
-        return [SkippedSource(file.path, str(error))]
+        return [SkippedSource(file.path, Reason(Why.UNREADABLE, (str(error),)))]
 
 
 def _with_unique_names(found: list[tuple[TableSource, str]], known: KnownNames) -> list[TableSource]:

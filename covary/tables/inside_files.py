@@ -5,41 +5,45 @@ import zipfile
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Protocol
 
 from covary.errors import UnreadableTable
 from covary.secrets import bare_url
-from covary.tables.database_files import lister_of, tables_in_database
-from covary.tables.files import FileFacts, failing_as_files_do, look_at, open_bytes
-from covary.tables.formats.delta import delta_source
-from covary.tables.formats.iceberg import iceberg_source, is_of_catalog
+from covary.tables.compression import HEAD_BYTES, TELLS_NOTHING, compression_of, read_packed_head
+from covary.tables.files import FileFacts, failing_as_files_do, is_url, look_at, open_bytes
+from covary.tables.formats.iceberg import is_of_catalog
 from covary.tables.kinds import (
-    DATABASES,
-    FORMATS,
-    HEAD_BYTES,
-    TELLS_NOTHING,
-    TEXT_FORMATS,
     UNREAD_KINDS,
-    NotATable,
-    NotToBeSeen,
-    compression_of,
-    format_of,
-    format_unpacked,
+    marked_reader,
+    may_hold_a_table,
+    recognise,
+    recognise_packed,
+    refuse_unread_kind,
     split_name,
+    text_reader_by_suffix,
 )
 from covary.tables.local import os_reason
-from covary.tables.source import FoundFile, SkippedSource, TableSource
+from covary.tables.reader import Reader
+from covary.tables.registry import READERS, readers_by_suffix
+from covary.tables.skipped import NotATable, NotToBeSeen, Reason, SkippedSource, Why
+from covary.tables.source import FoundFile, TableSource
 
-LAKEHOUSES = {"delta": delta_source, "iceberg": iceberg_source}
-Look = Callable[..., Any]  # of a path, a function, and what it is called with: gives what the function does
+Tables = Sequence[TableSource | SkippedSource]
 
 
-def look_here(path: str, function: Callable[..., Any], *given: Any) -> Any:
+class Look(Protocol):
+    """A way to look into a file: call a function with what is given, here or in another process."""
+
+    def __call__(self, path: str, function: Callable[..., Tables], *given: object) -> Tables:
+        """Give what the function does; `path` names the file that is to blame if it never returns."""
+
+
+def look_here(path: str, function: Callable[..., Tables], *given: object) -> Tables:
     """Look into a file in this process."""
     return function(*given)
 
 
-def tables_in(file: FoundFile, look: Look = look_here) -> Sequence[TableSource | SkippedSource]:
+def tables_in(file: FoundFile, look: Look = look_here) -> Tables:
     """The tables of one file.
 
     Args:
@@ -47,55 +51,64 @@ def tables_in(file: FoundFile, look: Look = look_here) -> Sequence[TableSource |
         look: how a file is looked into that only foreign readers can look into.
     """
     if file.lakehouse:
-        return [look(file.path, _lakehouse_table, file, file.lakehouse)]
+        return look(file.path, _table_in_folder, file, READERS[file.lakehouse])
     path = bare_url(file.path)
     stem, suffix = split_name(os.path.basename(path))
-    if suffix in UNREAD_KINDS:
-        raise NotATable(f"{UNREAD_KINDS[suffix]} files aren't read; export it as CSV or Parquet")
-    if not file.explicit and suffix not in {*FORMATS, *DATABASES, ".zip"} and not _may_hold_any(stem, suffix):
+    refuse_unread_kind(suffix)
+    if not (file.explicit or may_hold_a_table(stem, suffix)):
         return []
     facts, head = _look(file)
     compression = compression_of(head)
     folder = os.path.relpath(os.path.dirname(path), bare_url(file.root)).replace(os.sep, "/")
     name = stem if folder == "." else f"{folder}/{stem}"
-    table = TableSource(name, file.path, "csv", compression, None, facts.size, facts.version)
-    if compression == "zip":
-        return look(file.path, _tables_in_zip, table)  # type: ignore[no-any-return]
-    if suffix in TELLS_NOTHING:
-        return [replace(table, format=look(file.path, _format_in, file, compression))]
-    if compression and suffix in DATABASES:
-        raise NotATable("a compressed database isn't read; unpack it")
-    if lister := lister_of(suffix, head):
-        return look(file.path, tables_in_database, table, lister)  # type: ignore[no-any-return]
-    kind = format_of(suffix, head, compression, file.explicit)
-    return [replace(table, format=kind)] if kind else []
+    table = TableSource(name, file.path, "", compression, None, facts.size, facts.version)
+    marked = marked_reader(head)
+    if marked and marked.holds_tables:
+        return look(file.path, _tables_inside, replace(table, compression=None), marked)
+    if compression == "zip" and not marked:
+        return look(file.path, _tables_in_zip, table)
+    if suffix in TELLS_NOTHING and not marked:
+        return look(file.path, _table_packed, table, file.explicit)
+    reader = marked or recognise(suffix, head, compression, file.explicit)
+    return reader.tables_in_file(table) if reader else []
 
 
-def _may_hold_any(stem: str, suffix: str) -> bool:
-    """Whether a compressed file's name leaves open what it holds, as sales.gz and sales.2013.gz do."""
-    inner = os.path.splitext(stem)[1]
-    return suffix in TELLS_NOTHING and (not inner or inner[1:].isdecimal())
-
-
-def _format_in(file: FoundFile, compression: str | None) -> str:
-    if compression is None:
-        raise NotATable("no compressed file, whatever its name says")
+def _table_packed(file: TableSource, explicit: bool) -> Sequence[TableSource]:
+    """The one table of a compressed file whose name does not tell what it holds."""
+    if file.compression is None:
+        raise NotATable(Why.NOT_COMPRESSED)
     try:
         with failing_as_files_do(), open_bytes(file.path) as stream:
-            return format_unpacked(stream, compression, file.explicit)
+            head = read_packed_head(stream, file.compression)
+            return recognise_packed(head, file.compression, explicit).tables_in_file(file)
     except OSError as error:
-        raise NotToBeSeen(os_reason(error)) from None
+        raise NotToBeSeen(Why.UNREADABLE, os_reason(error)) from None
 
 
-def _lakehouse_table(file: FoundFile, lakehouse: str) -> TableSource:
+def _tables_inside(file: TableSource, reader: Reader) -> Sequence[TableSource]:
+    """The tables that a file holds; named after the file alone if there is but one."""
+    if is_url(file.path):
+        raise NotATable(Why.NOT_ON_THIS_MACHINE)
+    try:
+        tables = reader.tables_in_file(file)
+    except OSError as problem:
+        raise NotToBeSeen(Why.UNREADABLE, str(problem).split("\n")[0]) from None
+    if not tables:
+        raise NotATable(Why.NO_TABLES)
+    alone = len(tables) == 1
+    return [each if alone else replace(each, name=f"{file.name}/{each.member}") for each in tables]
+
+
+def _table_in_folder(file: FoundFile, reader: Reader) -> Sequence[TableSource]:
+    """The one table that a folder, or an entry of a catalog, is."""
     if is_of_catalog(file.path):
         name = file.path.removeprefix(f"{file.root}.").replace(".", "/")
     else:
         name = os.path.relpath(bare_url(file.path), bare_url(file.root)).replace(os.sep, "/")
     try:
-        return LAKEHOUSES[lakehouse](name, file.path)
+        return [reader.table_in_folder(name, file.path)]
     except UnreadableTable as problem:
-        raise NotToBeSeen(problem.reason) from problem
+        raise NotToBeSeen(Why.UNREADABLE, problem.reason) from problem
 
 
 def _look(file: FoundFile) -> tuple[FileFacts, bytes]:
@@ -107,73 +120,56 @@ def _look(file: FoundFile) -> tuple[FileFacts, bytes]:
             else:
                 facts, head = look_at(file.path, HEAD_BYTES)
     except OSError as error:
-        raise NotToBeSeen(os_reason(error)) from None
+        raise NotToBeSeen(Why.UNREADABLE, os_reason(error)) from None
     if not head:
-        raise NotATable("the file is empty")
+        raise NotATable(Why.EMPTY)
     return facts, head
 
 
-def _tables_in_zip(archive: TableSource) -> Sequence[TableSource | SkippedSource]:
+def _tables_in_zip(archive: TableSource) -> Tables:
+    """The text tables of a zip, and what else is in it that might have been a table."""
     try:
         with failing_as_files_do(), open_bytes(archive.path) as file, zipfile.ZipFile(file) as opened:
             every = [info for info in opened.infolist() if not _is_hidden(info)]
     except OSError as error:
-        raise NotToBeSeen(os_reason(error)) from None
+        raise NotToBeSeen(Why.UNREADABLE, os_reason(error)) from None
     except (zipfile.BadZipFile, ValueError) as error:  # the latter for names that are not in UTF-8
-        raise NotATable(f"a broken zip: {error}") from None
+        raise NotATable(Why.BROKEN_ZIP, str(error)) from None
     except NotImplementedError as error:  # so zipfile names a version of the format that is newer than it
-        raise NotATable(f"a zip that can't be read ({error}); pack it anew") from None
+        raise NotATable(Why.NEWER_ZIP, str(error)) from None
     of_name = {info.filename: info for info in every}  # of several, the last: so zipfile opens a name
-    members, others = [], []
-    for info in of_name.values():
-        if FORMATS.get(_suffix(info)) in TEXT_FORMATS:
-            members.append(info)
-        elif _suffix(info) in FORMATS or _suffix(info) in UNREAD_KINDS:
-            others.append(info)
-    if not members:
-        raise NotATable("a zip without CSV or JSON Lines files that can be read")
-    tables = [
-        replace(
-            archive,
-            name=f"{archive.name}/{_plain_name(info)}" if len(members) > 1 else archive.name,
-            format=FORMATS[_suffix(info)],
-            member=info.filename,
-            size=info.compress_size,
-        )
-        for info in members
-    ]
-    unread = [
-        SkippedSource(
-            f"{bare_url(archive.path)}/{info.filename}",
-            "only CSV and JSON Lines are read in a zip; unpack it",
-        )
-        for info in others
-    ]
     times = Counter(info.filename for info in every)
-    unread += [
-        SkippedSource(
-            f"{bare_url(archive.path)}/{info.filename}",
-            f"the zip holds {times[info.filename]} files of this name; only the last is read",
-        )
-        for info in members
-        if times[info.filename] > 1
+    tables: list[TableSource] = []
+    others: dict[str, Reason] = {}
+    repeated: dict[str, Reason] = {}
+    for name, info in of_name.items():
+        suffix = os.path.splitext(name)[1].lower()
+        if reader := text_reader_by_suffix(suffix):
+            member = replace(archive, member=name, size=info.compress_size)
+            tables += reader.tables_in_file(member)
+            if times[name] > 1:
+                repeated[name] = Reason(Why.SAME_NAME_IN_ZIP, (str(times[name]),))
+        elif any(each.is_file for each in readers_by_suffix(suffix)) or suffix in UNREAD_KINDS:
+            others[name] = Reason(Why.NO_TEXT_IN_ZIP)
+    if not tables:
+        raise NotATable(Why.NOTHING_IN_ZIP)
+    if len(tables) > 1:
+        tables = [replace(table, name=f"{archive.name}/{_plain_name(table)}") for table in tables]
+    folder = bare_url(archive.path)
+    return [
+        *sorted(tables, key=lambda table: str(table.member)),
+        *(SkippedSource(f"{folder}/{name}", reason) for name, reason in (others | repeated).items()),
     ]
-    return [*sorted(tables, key=lambda table: str(table.member)), *unread]
 
 
 def _is_hidden(info: zipfile.ZipInfo) -> bool:
-    return any(part.startswith((".", "_")) for part in _parts(info))
+    return any(part.startswith((".", "_")) for part in _folders_and_name(info.filename))
 
 
-def _parts(info: zipfile.ZipInfo) -> list[str]:
+def _folders_and_name(member: str) -> list[str]:
     """The folders and the name of a member; nothing is written, so where they lead to is no matter."""
-    parts = info.filename.replace("\\", "/").split("/")
-    return [part for part in parts if part not in {"", ".", ".."}]
+    return [part for part in member.replace("\\", "/").split("/") if part not in {"", ".", ".."}]
 
 
-def _plain_name(info: zipfile.ZipInfo) -> str:
-    return os.path.splitext("/".join(_parts(info)))[0]
-
-
-def _suffix(info: zipfile.ZipInfo) -> str:
-    return os.path.splitext(info.filename)[1].lower()
+def _plain_name(table: TableSource) -> str:
+    return os.path.splitext("/".join(_folders_and_name(str(table.member))))[0]

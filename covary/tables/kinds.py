@@ -1,42 +1,13 @@
 """What kind of table a file is, told by its suffix and its first bytes."""
 
-import bz2
-import codecs
-import gzip
 import os
-import zlib
-from collections.abc import Callable
-from functools import partial
-from io import BytesIO
-from typing import IO, Any
 
-import pyarrow as pa
-
-from covary.tables.formats.csv_dialect import is_text, looks_delimited
+from covary.tables.compression import COMPRESSION_SUFFIXES, TELLS_NOTHING, unpack_head
 from covary.tables.formats.encodings import utf16_byte_order
+from covary.tables.reader import FileStart, Reader
+from covary.tables.registry import READERS, readers_by_suffix
+from covary.tables.skipped import NotATable, Why
 
-HEAD_BYTES = 4096
-PACKED_HEAD_BYTES = 2 << 20  # more than a block of bzip2, of which nothing can be had before its end
-
-FORMATS = {
-    ".csv": "csv", ".tsv": "csv", ".tab": "csv", ".txt": "csv",
-    ".parquet": "parquet", ".pq": "parquet",
-    ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow",
-    ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl",
-}  # fmt: skip
-TEXT_FORMATS = {"csv", "jsonl"}
-FILE_FORMATS = {*FORMATS.values()}
-DATABASES = {".sqlite": "SQLite", ".sqlite3": "SQLite", ".db": "SQLite or DuckDB", ".duckdb": "DuckDB"}
-COMPRESSION_SUFFIXES = {".gz", ".bz2", ".zst", ".zip"}
-TELLS_NOTHING = COMPRESSION_SUFFIXES - {".zip"}  # of what a file holds, if no other suffix comes before
-COMPRESSION_MARKS = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\x28\xb5\x2f\xfd": "zstd", b"PK\x03\x04": "zip"}
-UNPACKERS: dict[str, Callable[[IO[bytes]], Any]] = {
-    "gzip": lambda file: gzip.GzipFile(fileobj=file),
-    "bzip2": bz2.BZ2File,
-    "zstd": partial(pa.input_stream, compression="zstd"),
-}
-BROKEN = (zlib.error, EOFError, ValueError, OSError, pa.ArrowException)  # what unpackers raise
-FORMAT_MARKS = {b"PAR1": "parquet", b"ARROW1": "arrow", b"\xff\xff\xff\xff": "arrow"}
 # Tabular files that somebody might expect us to read: named among the skipped, unlike pictures and notes.
 UNREAD_KINDS = {
     ".xlsx": "Excel", ".xls": "Excel", ".xlsm": "Excel", ".ods": "OpenDocument", ".avro": "Avro",
@@ -47,77 +18,71 @@ UNREAD_KINDS = {
 }  # fmt: skip
 
 
-class NotATable(Exception):
-    """Why a file that might have been a table isn't one; it never leaves covary.tables.discover."""
-
-
-class NotToBeSeen(NotATable):
-    """Why a file can't be looked into now: what it held may still be there."""
-
-
 def split_name(name: str) -> tuple[str, str]:
     """A file name without its known suffixes, and the suffix that tells its kind."""
     stem, suffix = os.path.splitext(name)
-    if suffix.lower() in COMPRESSION_SUFFIXES:
+    suffix = suffix.lower()
+    if suffix in COMPRESSION_SUFFIXES:
         inner_stem, inner = os.path.splitext(stem)
-        if inner.lower() in {*FORMATS, *UNREAD_KINDS, *DATABASES}:
+        if readers_by_suffix(inner.lower()) or inner.lower() in UNREAD_KINDS:
             return inner_stem, inner.lower()
-    known = suffix.lower() in {*FORMATS, *DATABASES, *COMPRESSION_SUFFIXES}
-    return (stem if known else name), suffix.lower()
+    known = readers_by_suffix(suffix) or suffix in COMPRESSION_SUFFIXES
+    return (stem if known else name), suffix
 
 
-def compression_of(head: bytes) -> str | None:
-    """How a file that begins with these bytes is compressed."""
-    return next((name for mark, name in COMPRESSION_MARKS.items() if head.startswith(mark)), None)
+def refuse_unread_kind(suffix: str) -> None:
+    """Say of a tabular file of a kind that isn't read what to do."""
+    if suffix in UNREAD_KINDS and not readers_by_suffix(suffix):
+        raise NotATable(Why.UNREAD_KIND, UNREAD_KINDS[suffix])
 
 
-def format_of(suffix: str, head: bytes, compression: str | None, explicit: bool) -> str | None:
-    """The format of a file, or None if it has nothing of a table; `explicit` if the person named the file."""
-    declared = FORMATS.get(suffix)
-    if compression:
-        head = _unzipped(head) if compression == "gzip" else b""
-        if declared not in TEXT_FORMATS | {None}:
-            raise NotATable(f"a compressed {declared} file isn't read; unpack it")
-    marked = next((kind for mark, kind in FORMAT_MARKS.items() if head.startswith(mark)), None)
-    if marked and not compression:
-        return marked
-    if declared in {"parquet", "arrow"}:
-        raise NotATable(f"no {declared.title()} file, whatever its name says")
-    if declared == "jsonl":
-        return _json_lines(head)
-    if b"\0" in head and not utf16_byte_order(head) and declared is None:
-        raise NotATable("unknown kind of file")
-    if declared is None and head.lstrip()[:1] == b"{":
-        return _json_lines(head)
-    return "csv" if explicit or suffix != ".txt" or not head or looks_delimited(head) else None
+def may_hold_a_table(stem: str, suffix: str) -> bool:
+    """Whether a file that nobody named may hold a table, as its name tells.
+
+    A compressed file's name may leave open what it holds, as sales.gz and sales.2013.gz do.
+    """
+    inner = os.path.splitext(stem)[1]
+    leaves_open = suffix in TELLS_NOTHING and (not inner or inner[1:].isdecimal())
+    return leaves_open or suffix == ".zip" or bool(readers_by_suffix(suffix))
 
 
-def format_unpacked(file: IO[bytes], compression: str, explicit: bool) -> str:
-    """The format of what a compressed file holds if its name doesn't tell."""
-    try:
-        # No more is looked at: gigabytes of zeros may follow an empty part, and are skipped one by one.
-        head: bytes = UNPACKERS[compression](BytesIO(file.read(PACKED_HEAD_BYTES))).read(HEAD_BYTES)
-    except BROKEN as error:
-        if getattr(error, "errno", None):
-            raise
-        raise NotATable(f"a broken {compression} file") from None
-    if not head:
-        raise NotATable(f"a {compression} file with nothing in it")
-    if head.lstrip()[:1] in {b"{", b"["}:
-        return _json_lines(head)
-    if not is_text(head) or not (explicit or looks_delimited(head)):
-        raise NotATable(f"a {compression} file of no table; if it is one, name it as in table.csv.gz")
-    return "csv"
+def text_reader_by_suffix(suffix: str) -> Reader | None:
+    """The reader of text files with a suffix, which may be compressed or lie in a zip."""
+    return next((reader for reader in readers_by_suffix(suffix) if reader.is_text), None)
 
 
-def _unzipped(head: bytes) -> bytes:
-    try:
-        return zlib.decompressobj(31).decompress(head, HEAD_BYTES)
-    except zlib.error:
-        raise NotATable("a broken gzip file") from None
+def marked_reader(head: bytes) -> Reader | None:
+    """The reader of files that begin with these bytes, if they tell."""
+    return next((reader for reader in READERS.values() if reader.has_mark(head)), None)
 
 
-def _json_lines(head: bytes) -> str:
-    if head.removeprefix(codecs.BOM_UTF8).lstrip()[:1] == b"[":
-        raise NotATable("one JSON array, not JSON Lines")
-    return "jsonl"
+def recognise(suffix: str, head: bytes, compression: str | None, explicit: bool) -> Reader | None:
+    """The reader of a file without a mark of its format, or None if it has nothing of a table.
+
+    Args:
+        suffix: that tells its kind.
+        head: its first bytes.
+        compression: how it is compressed, if it is.
+        explicit: whether a person named the file.
+    """
+    declared = readers_by_suffix(suffix)
+    if declared and not declared[0].is_text:
+        titles = " or ".join(reader.title for reader in declared)
+        raise NotATable(Why.COMPRESSED if compression else Why.OF_ANOTHER_KIND, titles)
+    start = FileStart(suffix, unpack_head(head, compression) if compression else head, explicit)
+    if not declared and b"\0" in start.head and not utf16_byte_order(start.head):
+        raise NotATable(Why.UNKNOWN_KIND)
+    return next((reader for reader in declared or _text_readers() if reader.suits(start)), None)
+
+
+def recognise_packed(head: bytes, compression: str, explicit: bool) -> Reader:
+    """The reader of what a compressed file holds whose name does not tell."""
+    start = FileStart("", head, explicit, undeclared=True)
+    found = next((reader for reader in _text_readers() if reader.suits(start)), None)
+    if found is None:
+        raise NotATable(Why.NO_TABLE_PACKED, compression)
+    return found
+
+
+def _text_readers() -> tuple[Reader, ...]:
+    return tuple(reader for reader in READERS.values() if reader.is_text)

@@ -10,10 +10,10 @@ from covary.errors import NothingThere, UnreadableTable
 from covary.own_files import looks_like_an_index
 from covary.tables.files import words_of
 from covary.tables.lakehouses import folders_around, lakehouse_at
-from covary.tables.source import FoundFile, SkippedSource
+from covary.tables.skipped import Reason, SkippedSource, Why
+from covary.tables.source import FoundFile
 
 Found = Iterator[FoundFile | SkippedSource]
-AN_INDEX = "it is a covary index"
 NOT_THERE = "no such file or folder"
 
 
@@ -24,7 +24,7 @@ def local_files(source: str) -> Found:
         if lakehouse := lakehouse_at(absolute):
             yield FoundFile(absolute, os.path.dirname(absolute), explicit=True, lakehouse=lakehouse)
         elif index := next(filter(looks_like_an_index, folders_around(os.path.dirname(absolute))), None):
-            yield SkippedSource(absolute, f"it lies in {index}, and that is a covary index")
+            yield SkippedSource(absolute, Reason(Why.IN_AN_INDEX, (index,)))
         else:
             yield from _walk(absolute, absolute, set())
     elif os.path.lexists(absolute):
@@ -75,7 +75,7 @@ def _matches(source: str, pattern: str) -> Found:
         if index := next(filter(is_index, folders_around(match)), None):
             if index not in indexes:
                 indexes.add(index)
-                yield SkippedSource(index, AN_INDEX)
+                yield SkippedSource(index, Reason(Why.AN_INDEX))
             continue
         # A file of a lakehouse's table is no table: it may hold rows that were deleted long ago.
         if table := next(filter(lakehouse, folders_around(match)), None):
@@ -116,13 +116,13 @@ def _found_in_folder(
         with os.scandir(folder) as entries:
             ordered = sorted(entries, key=lambda entry: entry.name)
     except OSError as error:
-        yield SkippedSource(folder, os_reason(error), may_hold=True)
+        yield SkippedSource(folder, Reason(Why.UNREADABLE, (os_reason(error),)), may_hold=True)
         return
     if (status.st_dev, status.st_ino) in seen:  # a link back to a folder we've been in
         return
     seen.add((status.st_dev, status.st_ino))
     if looks_like_an_index(folder):
-        yield SkippedSource(folder, AN_INDEX)
+        yield SkippedSource(folder, Reason(Why.AN_INDEX))
         return
     if lakehouse := lakehouse_at(folder):
         yield FoundFile(folder, root, lakehouse=lakehouse)
@@ -133,6 +133,6 @@ def _found_in_folder(
         try:
             is_folder = entry.is_dir()
         except OSError as error:  # a link that leads nowhere but back to itself
-            yield SkippedSource(entry.path, os_reason(error))
+            yield SkippedSource(entry.path, Reason(Why.UNREADABLE, (os_reason(error),)))
             continue
         yield entry.path if is_folder else FoundFile(entry.path, root)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from covary.secrets import shown_url
 from covary.tables.files import FileFacts
 
+SPARK = "spark"  # the format of what Spark reads
 Identity = tuple[str, str | None]  # a path, and which table in it
 
 
@@ -15,7 +16,7 @@ class TableSource:
     Attributes:
         name: of its own in the collection.
         path: where it is, an absolute path or a URL; it may hold a secret, `place` never does.
-        format: who reads it, as in covary.tables.read.
+        format: who reads it, as in covary.tables.registry.
         compression: of a text file.
         member: which table of a zip or a database.
         size: about how many bytes have to be read.
@@ -47,16 +48,6 @@ class TableSource:
     def identity(self) -> Identity:
         """What it is known by from one build to the next."""
         return self.place, self.member
-
-
-@dataclass(frozen=True, slots=True)
-class SkippedSource:
-    """What might have been a table or a source of tables, and why it isn't one; a source is of no source."""
-
-    path: str
-    reason: str
-    source: str = ""
-    may_hold: bool = False  # what it held, or what lies below it, may still be there
 
 
 @dataclass(frozen=True, slots=True)

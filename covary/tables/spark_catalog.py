@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from covary.errors import UnreadableTable
 from covary.secrets import Secrets
-from covary.tables.source import TableSource, shown
+from covary.tables.source import SPARK, TableSource, shown
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-PREFIX, FORMAT = "spark:", "spark"
+PREFIX = "spark:"
 NAME_LENGTH = 60
 ERROR_CLASS, ERROR_STATE = re.compile(r"^\[[A-Z_.]+\] "), re.compile(r"\.?\s+SQLSTATE: .*$")
 NAME = re.compile(r"(?:`(?:[^`]|``)+`|[^`.\s]+)(?:\.(?:`(?:[^`]|``)+`|[^`.\s]+))*")
@@ -95,7 +95,7 @@ def _quoted(name: str) -> str:
 
 
 def _source(name: str, path: str) -> TableSource:
-    return TableSource(name, path, FORMAT, None, None, 0, "")
+    return TableSource(name, path, SPARK, None, None, 0, "")
 
 
 def spark_reason(problem: Any, source: str) -> str:

@@ -210,9 +210,9 @@ DEADLY_READERS = """
 import sys
 if any("covary.pipeline.reading_process" in word for word in sys.orig_argv):
     import ctypes, os, time
-    import covary.tables.read as tables
+    from covary.tables.formats.csv_rows import CsvReader
 
-    read = tables.TEXT_READERS["csv"]
+    read = CsvReader.frames
     deaths = {
         "segfault": lambda: ctypes.string_at(0),
         "abort": os.abort,
@@ -221,11 +221,11 @@ if any("covary.pipeline.reading_process" in word for word in sys.orig_argv):
         "fill": lambda: [bytes(1 << 20) and b"1" * (1 << 20) for _ in range(4096)],
     }
 
-    def deadly(source, *more):
-        yield from read(source, *more)
-        deaths.get(source.name, int)()
+    def deadly(reader, request):
+        yield from read(reader, request)
+        deaths.get(request.source.name, int)()
 
-    tables.TEXT_READERS["csv"] = deadly
+    CsvReader.frames = deadly
 """
 
 

@@ -12,7 +12,7 @@ from covary.pipeline.limits import Limits
 from covary.pipeline.look_apart import looking_apart
 from covary.pipeline.reading_process import Apart
 from covary.tables.discover import find_tables
-from covary.tables.kinds import NotToBeSeen
+from covary.tables.skipped import NotToBeSeen
 
 HERE = Path(__file__).parent
 CSV = b"day,x\n1,2\n3,4\n"
@@ -91,7 +91,7 @@ def test_a_packed_list_of_an_iceberg_table_fills_no_memory(tmp_path):
         look = looking_apart(process, Limits(60, 400_000_000))
         tables, (skipped,), _ = find_tables([path, tmp_path / "good.csv"], look=look)
     assert [table.name for table in tables] == ["good"]
-    assert "it needs more than 0.4 GB of memory" in skipped.reason
+    assert "it needs more than 0.4 GB of memory" in skipped.reason.text
 
 
 def _with_zeros(avro: bytes, size: int) -> bytes:

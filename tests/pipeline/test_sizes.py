@@ -21,13 +21,14 @@ from covary.columns.profile import profile_columns
 from covary.columns.reasons import Cause
 from covary.errors import UnreadableTable
 from covary.tables.discover import find_tables
-from covary.tables.formats import parquet as columnar
+from covary.tables.formats import arrow
 from covary.tables.formats import csv_records as csvsplit
-from covary.tables.formats import sql_rows as rowtext
 from covary.tables.formats import csv_rows as textrows
+from covary.tables.formats import sql_rows as rowtext
 from covary.tables.formats.arrow import unpacked_sizes
 from covary.tables.formats.csv_dialect import LINES
-from covary.tables.read import WHOLE, Chunk, layout_of, read_chunk
+from covary.tables.read import Chunk, layout_of, read_chunk
+from covary.tables.reader import WHOLE
 
 SKETCHED_ALONE = """
 import resource, sys
@@ -190,7 +191,7 @@ def test_a_record_batch_beyond_what_fits_is_refused_with_what_to_do(tmp_path, mo
     ) as file:
         file.write_table(table)
     assert rows_of(tmp_path / "t.arrow").height == 100_000
-    monkeypatch.setattr(columnar, "LARGEST_BATCH", 1 << 20)
+    monkeypatch.setattr(arrow, "LARGEST_BATCH", 1 << 20)
     with pytest.raises(
         UnreadableTable, match="a record batch of it takes 1 MB of memory; write it in smaller"
     ):
@@ -208,7 +209,7 @@ def test_batches_of_many_columns_have_few_rows(tmp_path):
     (table,) = find_tables([tmp_path / "t.parquet"])[0]
     heights = [frame.height for frame in read_chunk(Chunk(table, 0, *WHOLE), layout_of(table))]
     assert sum(heights) == 40_000
-    assert max(heights) <= 2 * columnar.CELLS_AT_ONCE // 500
+    assert max(heights) <= 2 * arrow.CELLS_AT_ONCE // 500
 
 
 def test_short_lines_of_a_wide_table_are_read_a_few_at_a_time(tmp_path, monkeypatch):

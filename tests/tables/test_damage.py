@@ -23,7 +23,8 @@ from covary.query.describe import describe_index
 from covary.sketching.sketch_types import SketchConfig
 from covary.tables.discover import find_tables, table_at
 from covary.tables.faults import Faults
-from covary.tables.read import WHOLE, Chunk, layout_of, plan_chunks, read_chunk
+from covary.tables.read import Chunk, layout_of, plan_chunks, read_chunk
+from covary.tables.reader import WHOLE
 
 HEADER = "day,x,n,town\n"
 ROWS = [f"2013-{1 + i // 28:02}-{1 + i % 28:02},{i % 17}.{i % 7},{i % 90},town{i % 7}" for i in range(300)]

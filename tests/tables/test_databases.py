@@ -15,10 +15,10 @@ from adbc_driver_postgresql import dbapi
 
 from covary.errors import MissingPart, UnreadableTable
 from covary.sketching.sketch_table import sketch
-from covary.tables.databases import is_database
+from covary.tables.databases import held_in_one_state, is_database
 from covary.tables.discover import find_tables, table_at
-from covary.tables.formats.postgresql import one_state
-from covary.tables.read import WHOLE, Chunk, layout_of, plan_chunks, read_chunk
+from covary.tables.read import Chunk, layout_of, plan_chunks, read_chunk
+from covary.tables.reader import WHOLE
 
 DAYS = [datetime.date(2013, 1, 1) + datetime.timedelta(days=n % 365) for n in range(2000)]
 FRAME = pl.DataFrame(
@@ -43,7 +43,7 @@ def read_parts(chunks, layout):
 
 
 def reasons(listing):
-    return {each.path: each.reason for each in (*listing.skipped, *listing.unlisted)}
+    return {each.path: each.reason.text for each in (*listing.skipped, *listing.unlisted)}
 
 
 @pytest.fixture
@@ -136,7 +136,7 @@ def test_every_row_is_in_exactly_one_part(database):
         "INSERT INTO child VALUES (1, 'of a child')",
         "CREATE TABLE plain AS SELECT i FROM generate_series(1, 20000) i",
     )
-    with one_state(find_tables([database.url]).tables) as tables:
+    with held_in_one_state(find_tables([database.url]).tables) as tables:
         named = {table.name: table for table in tables}
         plain, parent = named["shop/plain"], named["shop/t"]
         layout = layout_of(plain)
@@ -156,7 +156,7 @@ def test_a_table_is_cut_only_where_its_state_is_held(sold):
 
 
 def test_all_parts_are_of_one_state(sold):
-    with one_state([table_at(f"{sold.url}#sold")]) as [table]:
+    with held_in_one_state([table_at(f"{sold.url}#sold")]) as [table]:
         layout = layout_of(table)
         chunks = plan_chunks(table, layout, 20_000)
         assert len(chunks) > 3
@@ -171,7 +171,7 @@ def test_all_parts_are_of_one_state(sold):
     "change", ["TRUNCATE sold", "VACUUM FULL sold", "ALTER TABLE sold ALTER n TYPE text"]
 )
 def test_a_table_that_is_written_anew_while_it_is_read_fails(sold, change):
-    with one_state([table_at(f"{sold.url}#sold")]) as [table]:
+    with held_in_one_state([table_at(f"{sold.url}#sold")]) as [table]:
         layout = layout_of(table)
         chunks = plan_chunks(table, layout, 20_000)
         list(read_chunk(chunks[0], layout))
@@ -204,7 +204,8 @@ READS_FOR_EVER = """
 import sys
 from covary.tables.formats import postgresql
 from covary.tables.discover import find_tables
-from covary.tables.read import WHOLE, Chunk, layout_of, read_chunk
+from covary.tables.read import Chunk, layout_of, read_chunk
+from covary.tables.reader import WHOLE
 
 postgresql.LOOK_FOR_US = postgresql.LOOK_FOR_US.replace("10s", "100ms")
 [table] = find_tables([sys.argv[1]]).tables
@@ -234,7 +235,7 @@ def wait_until(condition):
 
 def test_a_server_that_goes_away_in_the_middle_is_told(sold):
     sold.run("CREATE TABLE large AS SELECT i, repeat('x', 500) AS k FROM generate_series(1, 100000) i")
-    with one_state([table_at(f"{sold.url}#large")]) as [table]:
+    with held_in_one_state([table_at(f"{sold.url}#large")]) as [table]:
         layout = layout_of(table)
         chunks = plan_chunks(table, layout, 20 << 20)
         rows = read_chunk(chunks[0], layout)
@@ -391,7 +392,7 @@ def test_a_table_of_a_file_is_named_after_the_mark(shop, ducks, tmp_path, monkey
         ("a.duckdb", b"Berkeley or so", "no DuckDB file, whatever its name says"),
         ("a.sqlite", b"SQLite format 3\0 and no more", "file is not a database"),
         ("a.duckdb", b"\0\0\0\0\0\0\0\0DUCK and no more", ""),
-        ("a.sqlite3.gz", b"\x1f\x8b\x08", "a compressed database isn't read; unpack it"),
+        ("a.sqlite3.gz", b"\x1f\x8b\x08", "a compressed SQLite file isn't read; unpack it"),
     ],
 )
 def test_what_is_no_database_is_skipped_with_a_reason(tmp_path, name, data, reason):
@@ -604,7 +605,8 @@ def test_a_pipe_beside_a_database_is_refused_by_name(shop, ducks, name, suffix):
 COMPUTES_FOR_EVER = """
 import sys
 from covary.tables.discover import table_at
-from covary.tables.read import WHOLE, Chunk, Layout, read_chunk
+from covary.tables.read import Chunk, read_chunk
+from covary.tables.reader import WHOLE, Layout
 
 rows = read_chunk(Chunk(table_at(sys.argv[1]), 0, *WHOLE), Layout(("k", "x")))
 print("reading", flush=True)

@@ -90,13 +90,13 @@ def test_what_cannot_be_read_is_skipped_with_a_reason(tmp_path, name, data, reas
     tables, skipped, _ = find_tables([tmp_path])
     assert [table.name for table in tables] == ["good"]
     assert [skip.path for skip in skipped] == [str(path)]
-    assert reason in skipped[0].reason
+    assert reason in skipped[0].reason.text
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 def test_a_file_without_permission_is_skipped(tmp_path):
     write(tmp_path / "a.csv").chmod(0)
-    assert "permission" in find_tables([tmp_path])[1][0].reason
+    assert "permission" in find_tables([tmp_path])[1][0].reason.text
 
 
 def test_links_in_a_circle_do_not_hang(tmp_path):
@@ -107,12 +107,12 @@ def test_links_in_a_circle_do_not_hang(tmp_path):
 
 def test_a_dangling_link_is_skipped(tmp_path):
     (tmp_path / "a.csv").symlink_to(tmp_path / "nowhere.csv")
-    assert find_tables([tmp_path])[1][0].reason == "no such file or directory"
+    assert find_tables([tmp_path])[1][0].reason.text == "no such file or directory"
 
 
 def test_a_pipe_does_not_hang_the_listing(tmp_path):
     os.mkfifo(tmp_path / "a.csv")
-    assert find_tables([tmp_path])[1][0].reason == "not a regular file"
+    assert find_tables([tmp_path])[1][0].reason.text == "not a regular file"
 
 
 def test_globs_find_files_at_any_depth(tmp_path):
@@ -233,7 +233,7 @@ def test_an_index_among_the_tables_is_passed_over_and_named_once(index_among_tab
     tables, skipped, _ = find_tables([f"{index_among_tables}{source}"])
     assert [table.name for table in tables] == ["a"]
     place = str(index_among_tables / "my.covary")
-    assert [(each.path, each.reason) for each in skipped] == [(place, "it is a covary index")]
+    assert [(each.path, each.reason.text) for each in skipped] == [(place, "it is a covary index")]
 
 
 def test_what_is_in_an_index_is_no_source(index_among_tables):
@@ -241,7 +241,7 @@ def test_what_is_in_an_index_is_no_source(index_among_tables):
     for source in (place, place / "segments"):
         tables, skipped, _ = find_tables([source])
         assert not tables
-        assert "a covary index" in skipped[0].reason
+        assert "a covary index" in skipped[0].reason.text
 
 
 @pytest.mark.parametrize("manifest", ["{}", '{"format": 7, "segments": [], "config": {}}', "[1]", None])
@@ -282,7 +282,7 @@ def test_members_of_a_zip_that_bear_one_name_are_told(tmp_path):
     tables, skipped, _ = find_tables([tmp_path])
     assert [table.name for table in tables] == ["z/a", "z/b"]
     assert layout_of(tables[0]).columns == ("day", "y")
-    ((path, reason),) = [(each.path, each.reason) for each in skipped]
+    ((path, reason),) = [(each.path, each.reason.text) for each in skipped]
     assert path.endswith("z.zip/a.csv")
     assert reason == "the zip holds 2 files of this name; only the last is read"
 
@@ -314,7 +314,7 @@ def test_a_zip_with_a_name_that_is_not_in_its_own_encoding_is_broken(tmp_path):
     write(tmp_path / "b.csv")
     tables, (skipped,), _ = find_tables([tmp_path])
     assert [table.name for table in tables] == ["b"]
-    assert skipped.reason.startswith("a broken zip: ")
+    assert skipped.reason.text.startswith("a broken zip: ")
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, bz2.compress])

@@ -27,8 +27,10 @@ from pyiceberg.utils.config import Config
 import covary
 from covary.errors import MissingPart, UnreadableTable
 from covary.tables.discover import find_tables, source_name, table_at
-from covary.tables.formats.delta import delta_frames
+from covary.tables.faults import Faults
 from covary.tables.read import layout_of, plan_chunks, read_chunk
+from covary.tables.reader import WHOLE, RowRequest
+from covary.tables.registry import reader_of
 
 ROWS = pa.table(
     {
@@ -321,7 +323,9 @@ def test_rows_of_a_deletion_vector_are_gone(tmp_path):
 def test_a_deletion_vector_goes_on_from_batch_to_batch(tmp_path):
     files = [(pa.table({"x": pa.array(range(3000), pa.int32())}), {}, [5, 2000])]
     path = delta_by_hand(tmp_path / "t", [field("x", "integer")], files, ["deletionVectors"])
-    frames = list(delta_frames(table_at(path), (0, -1), None, ["x"], size=1))
+    source = table_at(path)
+    request = RowRequest(source, WHOLE, layout_of(source), ["x"], 1, Faults())
+    frames = list(reader_of(source).frames(request))
     assert len(frames) > 1
     assert pl.concat(frames)["x"].to_list() == [row for row in range(3000) if row not in {5, 2000}]
 
@@ -485,7 +489,7 @@ def test_a_pipe_or_device_in_a_delta_log_is_refused_by_name(tmp_path, name, plac
     place(odd)
     _, (skipped,), _ = find_tables([tmp_path])
     refusal = f"_delta_log/{name} is not a regular file, and opening it may never end; remove it"
-    assert (skipped.path, skipped.reason) == (path, refusal)
+    assert (skipped.path, skipped.reason.text) == (path, refusal)
 
 
 def test_a_pipe_in_the_metadata_of_an_iceberg_table_is_refused_by_name(tmp_path):
@@ -664,7 +668,7 @@ def test_a_feature_that_can_not_be_honoured_is_named(tmp_path, feature, named):
     delta_by_hand(tmp_path / "t", [field("x", "integer")], [(ROWS, {}, None)], [feature])
     tables, skipped, _ = find_tables([tmp_path])
     assert tables == []
-    assert [(each.path, named in each.reason) for each in skipped] == [(str(tmp_path / "t"), True)]
+    assert [(each.path, named in each.reason.text) for each in skipped] == [(str(tmp_path / "t"), True)]
 
 
 def test_a_feature_that_delta_rs_knows_and_covary_does_not_is_named(tmp_path, monkeypatch):
@@ -708,7 +712,7 @@ def test_iceberg_deletes_that_can_not_be_honoured_are_named(tmp_path, monkeypatc
     add_deletes(table, monkeypatch, DataFileContent.EQUALITY_DELETES, pa.table({"x": [5]}))
     tables, skipped, _ = find_tables([tmp_path / "ice" / "ns"])
     assert tables == []
-    assert "equality deletes" in skipped[0].reason
+    assert "equality deletes" in skipped[0].reason.text
 
 
 def test_a_missing_data_file_is_named(tmp_path):
@@ -750,7 +754,7 @@ def test_a_truncated_delta_log_is_named(tmp_path, part):
     tables, (skipped,), _ = find_tables([tmp_path])
     assert tables == []
     assert skipped.path == path
-    assert skipped.reason.startswith(f"_delta_log/{last.name} ")
+    assert skipped.reason.text.startswith(f"_delta_log/{last.name} ")
 
 
 def test_a_truncated_checkpoint_is_named(tmp_path):
@@ -775,7 +779,7 @@ def test_truncated_iceberg_metadata_is_named(tmp_path):
     newest.write_bytes(newest.read_bytes()[:100])
     tables, (skipped,), _ = find_tables([tmp_path / "ice" / "ns"])
     assert tables == []
-    assert skipped.reason.startswith(f"metadata/{newest.name}: ")
+    assert skipped.reason.text.startswith(f"metadata/{newest.name}: ")
 
 
 def test_a_missing_manifest_is_named(tmp_path):
@@ -817,7 +821,7 @@ def test_a_missing_package_is_named(lake, monkeypatch, package, folder):
     tables, (skipped,), _ = find_tables([lake])
     assert len(tables) == 3
     assert skipped.path == str(lake / folder)
-    assert f"pip install 'covary[{extra}]'" in skipped.reason
+    assert f"pip install 'covary[{extra}]'" in skipped.reason.text
     for find in (table_at, lambda path: find_tables([path])):
         with pytest.raises(MissingPart, match=rf"pip install 'covary\[{extra}\]'"):
             find(str(lake / folder))

@@ -19,7 +19,8 @@ from covary.tables.discover import find_tables, table_at
 from covary.tables.formats import csv_records as csvsplit
 from covary.tables.formats import text_bytes as textfile
 from covary.tables.formats.csv_dialect import Dialect
-from covary.tables.read import WHOLE, Chunk, Layout, layout_of, plan_chunks, read_chunk, sample_rows
+from covary.tables.read import Chunk, layout_of, plan_chunks, read_chunk, sample_rows
+from covary.tables.reader import WHOLE, Layout
 
 FRAME = pl.DataFrame({"zip": ["07030", "10001", None], "x": ["1", "2.50", "3"]})
 TEXT = b"zip,x\n07030,1\n10001,2.50\n,3\n"

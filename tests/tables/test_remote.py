@@ -65,7 +65,7 @@ def test_a_bucket_is_listed_like_a_folder(s3):
     tables, skipped, unlisted = find_tables(["s3://tables/lake"])
     names = [table.name for table in tables]
     assert sorted(names) == ["2013/b", "2013/c", "2013/d", "a", "e", "f"]
-    assert [(each.path, each.reason) for each in skipped] == [
+    assert [(each.path, each.reason.text) for each in skipped] == [
         ("s3://tables/lake/empty.csv", "the file is empty")
     ]
     assert unlisted == []

@@ -1,14 +1,35 @@
-"""How much the record batches of an Arrow file take in memory, told by the file before any is unpacked.
+"""Rows of Arrow files and streams, with the types that they declare.
 
-A batch is read as a whole, and a few kilobytes may stand for gigabytes. Its message says where its buffers
-are, and a packed buffer begins with the length it has when it is not; pyarrow shows neither. Messages are
-FlatBuffers: tables whose fields are found by way of a table of offsets.
+A batch is read as a whole, and a few kilobytes may stand for gigabytes: how much the batches of a file take
+in memory is told by the file before any is unpacked. A batch's message says where its buffers are, and a
+packed buffer begins with the length it has when it is not; pyarrow shows neither. Messages are FlatBuffers:
+tables whose fields are found by way of a table of offsets.
 """
 
 import os
 import struct
-from collections.abc import Iterator
-from typing import IO
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import IO, TypeAlias
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.ipc
+
+from covary.tables.arrow_frames import (
+    BATCH_ROWS,
+    CELLS_AT_ONCE,
+    from_arrow,
+    gathered,
+    grouped,
+    plain_names,
+)
+from covary.tables.files import is_url, open_bytes
+from covary.tables.reader import FileReader, Layout, Range, RowRequest
+from covary.tables.source import TableSource
+
+ArrowFile: TypeAlias = pa.RecordBatchFileReader | pa.RecordBatchStreamReader
+LARGEST_BATCH = 768 << 20  # bytes of a record batch, which can only be read at once
 
 MAGIC = b"ARROW1"
 CONTINUED = 0xFFFFFFFF  # before the length of a message, but in the oldest files
@@ -21,10 +42,81 @@ LENGTH_BYTES = 8  # before a packed buffer
 KIND_FIELD, OF_DICTIONARY, OF_RECORDS = 1, 2, 3  # what a message is
 
 
-def unpacked_sizes(file: IO[bytes]) -> Iterator[int]:
-    """What each record batch takes, with the dictionaries it needs, as far as the file can be understood.
+class ArrowReader(FileReader):
+    """Files and streams of record batches."""
 
-    What can't be is left for its reader to refuse.
+    name, title = "arrow", "Arrow"
+    suffixes, marks = (".arrow", ".feather", ".ipc"), ((0, MAGIC), (0, b"\xff\xff\xff\xff"))
+    is_read_whole = True
+
+    def layout(self, source: TableSource) -> Layout:
+        """The names of the columns that can serve."""
+        with _opened(source) as reader:
+            return Layout(plain_names(reader.schema))
+
+    def ranges(self, source: TableSource, layout: Layout, chunk_bytes: int) -> list[Range]:
+        """The record batches of the parts of a file; none if it's a stream, read only from its start."""
+        with _opened(source) as reader:
+            if not isinstance(reader, pa.RecordBatchFileReader):
+                return []
+            count = reader.num_record_batches
+        return grouped([source.size // max(count, 1)] * count, chunk_bytes)
+
+    def frames(self, request: RowRequest) -> Iterator[pl.DataFrame]:
+        """The rows of some record batches."""
+        yield from gathered(_slices(request), 4 * request.size)
+
+
+READER = ArrowReader()
+
+
+def _slices(request: RowRequest) -> Iterator[pl.DataFrame]:
+    source, (start, stop), columns = request.source, request.part, request.columns
+    if not is_url(source.path):
+        _refuse_huge_batches(source.path)
+    rows = max(1, min(BATCH_ROWS, CELLS_AT_ONCE // max(len(columns), 1)))
+    with _opened(source, columns) as reader:
+        if isinstance(reader, pa.RecordBatchFileReader):
+            numbers = range(start, reader.num_record_batches if stop < 0 else stop)
+            batches = map(reader.get_batch, numbers)
+        else:
+            batches = iter(reader)
+        for batch in batches:
+            for first in range(0, batch.num_rows, rows):
+                yield from_arrow(batch.slice(first, rows), columns)
+
+
+def _refuse_huge_batches(path: str) -> None:
+    with open(path, "rb") as file:
+        largest = max(unpacked_sizes(file), default=0)
+    if largest > LARGEST_BATCH:
+        raise ValueError(
+            f"a record batch of it takes {largest >> 20:,} MB of memory; "
+            f"write it in smaller ones, of at most {LARGEST_BATCH >> 20:,} MB"
+        )
+
+
+@contextmanager
+def _opened(source: TableSource, columns: Sequence[str] | None = None) -> Iterator["ArrowFile"]:
+    """The file format's reader, or the stream format's, which has no random access."""
+    # Not mapped: a file cut short under our eyes would stop the process, not fail.
+    with pa.PythonFile(open_bytes(source.path)) if is_url(source.path) else pa.OSFile(source.path) as file:
+        is_file = file.read(6) == MAGIC
+        file.seek(0)
+        opener = pa.ipc.open_file if is_file else pa.ipc.open_stream
+        options = pa.ipc.IpcReadOptions(use_threads=False)
+        if columns is not None:
+            with opener(file) as reader:
+                options.included_fields = [reader.schema.get_field_index(column) for column in columns]
+            file.seek(0)
+        with opener(file, options=options) as reader:
+            yield reader
+
+
+def unpacked_sizes(file: IO[bytes]) -> Iterator[int]:
+    """How many bytes each record batch takes in memory, with the dictionaries it needs.
+
+    Where a file can't be understood this ends, and leaves it to pyarrow to refuse the file.
     """
     dictionaries: dict[int, int] = {}
     try:

@@ -1,7 +1,7 @@
 """Delta Lake tables: one version of a table, its data files read apart, each as the table's log says."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 import polars as pl
@@ -10,11 +10,14 @@ import pyarrow as pa
 from covary.errors import MissingPart
 from covary.tables.arrow_frames import from_arrow, gathered, grouped, plain_names
 from covary.tables.files import URL, is_url, s3_endpoint
-from covary.tables.formats.csv_dialect import Dialect
 from covary.tables.formats.delta_files import DataFile, TableSchema, file_rows
 from covary.tables.formats.delta_log import damage_of, emptied_commit, require_log_below, require_small_log
 from covary.tables.lakehouses import LiesOutside, TooLarge, told_plainly
+from covary.tables.reader import Layout, Range, Reader, RowRequest
 from covary.tables.source import TableSource, shown
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
 
 # What a table may ask of its reader that is seen to here or in delta-rs; any other feature is refused.
 READER_FEATURES = {
@@ -22,30 +25,49 @@ READER_FEATURES = {
     "v2Checkpoint", "vacuumProtocolCheck", "variantType", "variantType-preview",
     "variantShredding", "variantShredding-preview",
 }  # fmt: skip
-KEPT_APART = {
-    "deletionVectors",
-    "v2Checkpoint",
-}  # in files that delta-rs reads wherever the log says they are
+# In files that delta-rs reads wherever the log says they are.
+KEPT_APART = {"deletionVectors", "v2Checkpoint"}
 
 
-def delta_source(name: str, path: str) -> TableSource:
-    """The table in a folder, at its newest version."""
-    with told_plainly(path):
-        require_small_log(path)
-        if not is_url(path):  # elsewhere, delta-rs finds nothing that is not of the same store
-            _look_before_opening(path)
-        table = _opened(path)
-        if empty := emptied_commit(path):
-            raise ValueError(f"{empty} is empty; the newest changes are lost")
-        # The number alone would not tell a table from another that was put in its place.
-        version = f"{table.version()} {table.metadata().id}"
-        files = _data_files(table)
-        for file in files:
-            file.at(path)
-        if {*(table.protocol().reader_features or ())} & KEPT_APART:
-            require_log_below(path, commits=True)
-        size = sum(file.size for file in files)
-    return TableSource(name, path, "delta", None, None, size, version)
+class DeltaReader(Reader):
+    """Folders with a log of which files hold the rows."""
+
+    name, title = "delta", "Delta Lake"
+    is_packed = is_read_whole = True
+
+    def table_in_folder(self, name: str, path: str) -> TableSource:
+        """The table in a folder, at its newest version."""
+        with told_plainly(path):
+            require_small_log(path)
+            if not is_url(path):  # elsewhere, delta-rs finds nothing that is not of the same store
+                _look_before_opening(path)
+            table = _opened(path)
+            if empty := emptied_commit(path):
+                raise ValueError(f"{empty} is empty; the newest changes are lost")
+            # The number alone would not tell a table from another that was put in its place.
+            version = f"{table.version()} {table.metadata().id}"
+            files = _data_files(table)
+            for file in files:
+                file.at(path)
+            if {*(table.protocol().reader_features or ())} & KEPT_APART:
+                require_log_below(path, commits=True)
+            size = sum(file.size for file in files)
+        return TableSource(name, path, self.name, None, None, size, version)
+
+    def layout(self, source: TableSource) -> Layout:
+        """The names of the columns that can serve."""
+        return Layout(plain_names(_schema(_pinned(source)).columns))
+
+    def ranges(self, source: TableSource, layout: Layout, chunk_bytes: int) -> list[Range]:
+        """The data files of the parts of a table."""
+        return grouped([file.size for file in _data_files(_pinned(source))], chunk_bytes)
+
+    def frames(self, request: RowRequest) -> Iterator[pl.DataFrame]:
+        """The rows of some data files, in batches of bounded size, small files together."""
+        yield from gathered(_file_frames(request), request.size)
+
+
+READER = DeltaReader()
 
 
 def _look_before_opening(path: str) -> None:
@@ -58,36 +80,18 @@ def _look_before_opening(path: str) -> None:
         return
 
 
-def delta_layout(source: TableSource) -> tuple[tuple[str, ...], Dialect | None]:
-    """The names of the columns that can serve."""
-    return plain_names(_schema(_pinned(source)).columns), None
-
-
-def delta_ranges(source: TableSource, dialect: Dialect | None, chunk_bytes: int) -> list[tuple[int, int]]:
-    """The data files of the parts of a table."""
-    return grouped([file.size for file in _data_files(_pinned(source))], chunk_bytes)
-
-
-def delta_frames(
-    source: TableSource, part: tuple[int, int], dialect: Dialect | None, columns: list[str], size: int
-) -> Iterator[pl.DataFrame]:
-    """The rows of some data files, in batches of bounded size, small files together."""
-    yield from gathered(_file_frames(source, part, columns, size), size)
-
-
-def _file_frames(
-    source: TableSource, part: tuple[int, int], columns: list[str], size: int
-) -> Iterator[pl.DataFrame]:
+def _file_frames(request: RowRequest) -> Iterator[pl.DataFrame]:
+    source, (start, stop), columns = request.source, request.part, request.columns
     table = _pinned(source)
     kept, schema = _kept_rows(table, source), _schema(table)
-    for file in _data_files(table)[part[0] : None if part[1] < 0 else part[1]]:
+    for file in _data_files(table)[start : None if stop < 0 else stop]:
         with told_plainly(source.path, f"its data file {unquote(shown(file.path))}"):
             mask = kept.get(_uri(table, file.path))
-            for batch in file_rows(file, source.path, schema, columns, size, mask):
+            for batch in file_rows(file, source.path, schema, columns, request.size, mask):
                 yield from_arrow(batch, columns)
 
 
-def _opened(path: str, version: int | None = None) -> Any:
+def _opened(path: str, version: int | None = None) -> "DeltaTable":
     try:
         from deltalake import DeltaTable
     except ImportError:
@@ -113,7 +117,7 @@ def _storage_options(path: str) -> dict[str, str] | None:
     return {"AWS_ENDPOINT_URL": endpoint, "AWS_ALLOW_HTTP": str(endpoint.startswith("http://")).lower()}
 
 
-def _pinned(source: TableSource) -> Any:
+def _pinned(source: TableSource) -> "DeltaTable":
     number, _, identity = source.version.partition(" ")
     with told_plainly(source.path):
         table = _opened(source.path, int(number))
@@ -122,17 +126,17 @@ def _pinned(source: TableSource) -> Any:
     return table
 
 
-def _schema(table: Any) -> TableSchema:
-    facts = table.metadata()
+def _schema(table: "DeltaTable") -> TableSchema:
+    metadata = table.metadata()
     return TableSchema(
         pa.schema(table.schema().to_arrow()),
         {field.name: field.metadata for field in table.schema().fields},
-        facts.configuration.get("delta.columnMapping.mode", "none"),
-        frozenset(facts.partition_columns),
+        metadata.configuration.get("delta.columnMapping.mode", "none"),
+        frozenset(metadata.partition_columns),
     )
 
 
-def _data_files(table: Any) -> list[DataFile]:
+def _data_files(table: "DeltaTable") -> list[DataFile]:
     """Every data file of the version, in the order in which they were written."""
     actions = pa.table(table.get_add_actions()).sort_by(
         [("modification_time", "ascending"), ("path", "ascending")]
@@ -143,11 +147,11 @@ def _data_files(table: Any) -> list[DataFile]:
     return [DataFile(*row) for row in rows]
 
 
-def _uri(table: Any, path: str) -> str:
+def _uri(table: "DeltaTable", path: str) -> str:
     return unquote(path if URL.match(path) else f"{table.table_uri.rstrip('/')}/{path}")
 
 
-def _kept_rows(table: Any, source: TableSource) -> dict[str, Any]:
+def _kept_rows(table: "DeltaTable", source: TableSource) -> dict[str, pa.BooleanArray]:
     """Which rows of the files that have a deletion vector are still there."""
     if "deletionVectors" not in (table.protocol().reader_features or ()):
         return {}

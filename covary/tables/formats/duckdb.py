@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 import pyarrow as pa
@@ -13,12 +13,14 @@ import pyarrow as pa
 from covary.errors import MissingPart
 from covary.tables.arrow_frames import from_arrow, gathered, plain_names
 from covary.tables.files import facts_of, require_files
-from covary.tables.formats.csv_dialect import Dialect
-from covary.tables.formats.sql_text import quoted
+from covary.tables.formats.sql_rows import quoted
+from covary.tables.reader import WHOLE, Layout, Range, Reader, RowRequest
 from covary.tables.source import TableSource
 
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
 COMPANIONS = (".wal", ".wal.checkpoint", ".wal.recovery")
-MARK, MARK_PLACE = b"DUCK", 8
 ROWS_AT_ONCE, CELLS_AT_ONCE = 16_384, 1 << 22
 LISTING = """
 SELECT schema_name, table_name AS name, estimated_size * column_count AS cells FROM duckdb_tables()
@@ -27,69 +29,74 @@ UNION ALL SELECT schema_name, view_name, NULL FROM duckdb_views() WHERE NOT inte
 ORDER BY ALL
 """
 # A file from anywhere must not make us read others, or the network, by way of its views.
-SETTINGS: dict[str, Any] = {"threads": 1, "enable_external_access": False}
+SETTINGS: dict[str, str | bool | int | float | list[str]] = {"threads": 1, "enable_external_access": False}
 IN_REACH = "CASE WHEN {0} BETWEEN '0001-01-01' AND '9999-12-31' THEN {0} END AS {0}"
 
 
-def duckdb_tables(file: TableSource) -> list[TableSource]:
-    """The tables and views of a file, each with its share of the file's size."""
-    with _reading(file.path) as database:
-        found = database.execute(LISTING).fetchall()
-    total = max(1, sum(cells or 0 for _, _, cells in found))
-    version = duckdb_version(file)
-    return [
-        replace(
-            file,
-            format="duckdb",
-            member=_member(schema, name),
-            size=file.size * (cells or 0) // total,
-            version=version,
-        )
-        for schema, name, cells in found
-    ]
+class DuckdbReader(Reader):
+    """Files of tables and views, whose rows have numbers."""
+
+    name, title = "duckdb", "DuckDB"
+    suffixes, marks = (".duckdb", ".db"), ((8, b"DUCK"),)
+    holds_tables = True
+
+    def tables_in_file(self, file: TableSource) -> list[TableSource]:
+        """The tables and views of a file, each with its share of the file's size."""
+        with _reading(file.path) as database:
+            found = database.execute(LISTING).fetchall()
+        total = max(1, sum(cells or 0 for _, _, cells in found))
+        version = self.version(file)
+        return [
+            replace(
+                file,
+                format=self.name,
+                member=_member(schema, name),
+                size=file.size * (cells or 0) // total,
+                version=version,
+            )
+            for schema, name, cells in found
+        ]
+
+    def version(self, source: TableSource) -> str:
+        """What changes when the file does, or the log of what is not yet in it."""
+        log = f"{source.path}.wal"
+        return facts_of(source.path).version + (f" {facts_of(log).version}" if os.path.exists(log) else "")
+
+    def layout(self, source: TableSource) -> Layout:
+        """The names of the columns that can serve."""
+        with _reading(source.path) as database:
+            return Layout(plain_names(_schema(database, _relation(database, source)[0])))
+
+    def ranges(self, source: TableSource, layout: Layout, chunk_bytes: int) -> list[Range]:
+        """The row numbers of the parts of a table; none for a view, which has no such numbers."""
+        with _reading(source.path) as database:
+            relation, is_view = _relation(database, source)
+            if is_view:
+                return []
+            [last] = database.execute(f"SELECT max(rowid) FROM {relation}").fetchone() or [None]
+        parts = max(1, -(-source.size // chunk_bytes))
+        bounds = sorted({((last or 0) + 1) * part // parts for part in range(parts + 1)})
+        return list(pairwise(bounds)) if parts > 1 else []
+
+    def frames(self, request: RowRequest) -> Iterator[pl.DataFrame]:
+        """The rows with some numbers, or all, in batches of bounded size."""
+        source, part, columns = request.source, request.part, request.columns
+        with _reading(source.path) as database:
+            relation, _ = _relation(database, source)
+            schema = _schema(database, relation)
+            rows = f"SELECT {', '.join(_expression(schema.field(name)) for name in columns)} FROM {relation}"
+            if part != WHOLE:
+                rows += f" WHERE rowid >= {part[0]} AND rowid < {part[1]}"
+            at_once = max(1, min(ROWS_AT_ONCE, CELLS_AT_ONCE // len(columns)))
+            with database.sql(rows).to_arrow_reader(at_once) as reader:
+                yield from gathered((from_arrow(batch, columns) for batch in reader), request.size)
 
 
-def duckdb_version(source: TableSource) -> str:
-    """What changes when the file does, or the log of what is not yet in it."""
-    log = f"{source.path}.wal"
-    return facts_of(source.path).version + (f" {facts_of(log).version}" if os.path.exists(log) else "")
-
-
-def duckdb_layout(source: TableSource) -> tuple[tuple[str, ...], Dialect | None]:
-    """The names of the columns that can serve."""
-    with _reading(source.path) as database:
-        return plain_names(_schema(database, _relation(database, source)[0])), None
-
-
-def duckdb_ranges(source: TableSource, dialect: Dialect | None, chunk_bytes: int) -> list[tuple[int, int]]:
-    """The row numbers of the parts of a table; none for a view, which has no such numbers."""
-    with _reading(source.path) as database:
-        relation, is_view = _relation(database, source)
-        if is_view:
-            return []
-        last = database.execute(f"SELECT max(rowid) FROM {relation}").fetchone()[0]
-    parts = max(1, -(-source.size // chunk_bytes))
-    bounds = sorted({((last or 0) + 1) * part // parts for part in range(parts + 1)})
-    return list(pairwise(bounds)) if parts > 1 else []
-
-
-def duckdb_frames(
-    source: TableSource, part: tuple[int, int], dialect: Dialect | None, columns: list[str], size: int
-) -> Iterator[pl.DataFrame]:
-    """The rows with some numbers, or all, in batches of bounded size."""
-    with _reading(source.path) as database:
-        relation, _ = _relation(database, source)
-        schema = _schema(database, relation)
-        rows = f"SELECT {', '.join(_expression(schema.field(name)) for name in columns)} FROM {relation}"
-        if part != (0, -1):
-            rows += f" WHERE rowid >= {part[0]} AND rowid < {part[1]}"
-        at_once = max(1, min(ROWS_AT_ONCE, CELLS_AT_ONCE // len(columns)))
-        with database.sql(rows).to_arrow_reader(at_once) as reader:
-            yield from gathered((from_arrow(batch, columns) for batch in reader), size)
+READER = DuckdbReader()
 
 
 @contextmanager
-def _reading(path: str) -> Iterator[Any]:
+def _reading(path: str) -> "Iterator[DuckDBPyConnection]":
     try:
         import duckdb  # noqa: PLC0415  (an extra)
     except ImportError:
@@ -104,7 +111,7 @@ def _reading(path: str) -> Iterator[Any]:
         raise OSError(str(problem)) from problem
 
 
-def _relation(database: Any, source: TableSource) -> tuple[str, bool]:
+def _relation(database: "DuckDBPyConnection", source: TableSource) -> tuple[str, bool]:
     """How a table is called in SQL, and whether it's a view."""
     for schema, name, cells in database.execute(LISTING).fetchall():
         if _member(schema, name) == source.member:
@@ -112,7 +119,7 @@ def _relation(database: Any, source: TableSource) -> tuple[str, bool]:
     raise ValueError("it is no longer there")
 
 
-def _schema(database: Any, relation: str) -> pa.Schema:
+def _schema(database: "DuckDBPyConnection", relation: str) -> pa.Schema:
     with database.sql(f"SELECT * FROM {relation} LIMIT 0").to_arrow_reader(1) as reader:
         return reader.schema
 

@@ -5,7 +5,7 @@ import os
 import re
 from collections.abc import Iterator
 from inspect import signature
-from typing import Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 import pyarrow as pa
@@ -14,7 +14,6 @@ from covary.errors import MissingPart, UnreadableTable
 from covary.tables.arrow_frames import from_arrow, gathered, grouped, is_text, plain_names
 from covary.tables.files import files_in, is_url, open_bytes, require_files, require_files_in, s3_endpoint
 from covary.tables.formats.parquet import PACKED
-from covary.tables.formats.csv_dialect import Dialect
 from covary.tables.lakehouses import (
     LARGEST_METADATA,
     LOCAL,
@@ -23,7 +22,14 @@ from covary.tables.lakehouses import (
     require_small,
     told_plainly,
 )
+from covary.tables.reader import Layout, Range, Reader, RowRequest
 from covary.tables.source import FoundFile, TableSource, shown
+
+if TYPE_CHECKING:
+    from pyiceberg.catalog import Catalog
+    from pyiceberg.io import FileIO, InputFile
+    from pyiceberg.schema import Schema
+    from pyiceberg.table import FileScanTask, Table
 
 CATALOG = "iceberg:"
 NEEDED = "reading Iceberg tables needs: pip install 'covary[iceberg]'"
@@ -51,50 +57,55 @@ def catalog_tables(source: str) -> Iterator[FoundFile]:
         yield FoundFile(f"{CATALOG}{'.'.join((name, *identifier))}", source, lakehouse="iceberg")
 
 
-def iceberg_source(name: str, path: str) -> TableSource:
-    """The table in a folder or of a catalog, at its newest snapshot."""
-    with told_plainly(path):
-        table = _opened(path)
-        snapshot = table.current_snapshot()
-        # A column renamed since the last rows were written makes no snapshot, but it makes a schema.
-        version = f"{snapshot.snapshot_id if snapshot else 0} {table.schema().schema_id}"
-        source = TableSource(name, path, "iceberg", None, None, 0, version)
-        size = sum(task.file.file_size_in_bytes for task in _tasks(table, source))
-    return TableSource(name, path, "iceberg", None, None, size, version)
+class IcebergReader(Reader):
+    """Folders, or entries of a catalog, with metadata of which files hold the rows."""
+
+    name, title = "iceberg", "Iceberg"
+    is_packed = is_read_whole = True
+
+    def table_in_folder(self, name: str, path: str) -> TableSource:
+        """The table in a folder or of a catalog, at its newest snapshot."""
+        with told_plainly(path):
+            table = _opened(path)
+            snapshot = table.current_snapshot()
+            # A column renamed since the last rows were written makes no snapshot, but it makes a schema.
+            version = f"{snapshot.snapshot_id if snapshot else 0} {table.schema().schema_id}"
+            source = TableSource(name, path, self.name, None, None, 0, version)
+            size = sum(task.file.file_size_in_bytes for task in _tasks(table, source))
+        return TableSource(name, path, self.name, None, None, size, version)
+
+    def layout(self, source: TableSource) -> Layout:
+        """The names of the columns that can serve."""
+        with told_plainly(source.path):
+            return Layout(plain_names(_schema(_opened(source.path), source).as_arrow()))
+
+    def ranges(self, source: TableSource, layout: Layout, chunk_bytes: int) -> list[Range]:
+        """The data files of the parts of a table."""
+        with told_plainly(source.path):
+            tasks = _tasks(_opened(source.path), source)
+        return grouped([task.file.file_size_in_bytes for task in tasks], chunk_bytes)
+
+    def frames(self, request: RowRequest) -> Iterator[pl.DataFrame]:
+        """The rows of some data files that no delete file has taken away, small files together."""
+        yield from gathered(_file_frames(request), request.size)
 
 
-def iceberg_layout(source: TableSource) -> tuple[tuple[str, ...], Dialect | None]:
-    """The names of the columns that can serve."""
-    with told_plainly(source.path):
-        return plain_names(_schema(_opened(source.path), source).as_arrow()), None
+READER = IcebergReader()
 
 
-def iceberg_ranges(source: TableSource, dialect: Dialect | None, chunk_bytes: int) -> list[tuple[int, int]]:
-    """The data files of the parts of a table."""
-    with told_plainly(source.path):
-        tasks = _tasks(_opened(source.path), source)
-    return grouped([task.file.file_size_in_bytes for task in tasks], chunk_bytes)
-
-
-def iceberg_frames(
-    source: TableSource, part: tuple[int, int], dialect: Dialect | None, columns: list[str], size: int
-) -> Iterator[pl.DataFrame]:
-    """The rows of some data files that no delete file has taken away, small files together."""
-    yield from gathered(_file_frames(source, part, columns), size)
-
-
-def _file_frames(source: TableSource, part: tuple[int, int], columns: list[str]) -> Iterator[pl.DataFrame]:
+def _file_frames(request: RowRequest) -> Iterator[pl.DataFrame]:
+    source, (start, stop), columns = request.source, request.part, request.columns
     with told_plainly(source.path):
         table = _opened(source.path)
         schema = _schema(table, source).select(*columns)
-        tasks = _tasks(table, source)[part[0] : None if part[1] < 0 else part[1]]
+        tasks = _tasks(table, source)[start : None if stop < 0 else stop]
     for task in tasks:
         with told_plainly(source.path, f"its data file {shown(task.file.file_path)}"):
             for batch in _batches(table, schema, task):
                 yield from_arrow(batch, columns)
 
 
-def _opened(path: str) -> Any:
+def _opened(path: str) -> "Table":
     if is_of_catalog(path):
         name, *identifier = path.removeprefix(CATALOG).split(".")
         return _catalog(name).load_table(tuple(identifier))
@@ -128,14 +139,14 @@ def _unpacked_size(place: str) -> int:
     return size
 
 
-def _reader_below(folder: str) -> Any:
+def _reader_below(folder: str) -> "FileIO":
     """What reads the files of a table in a folder, all of them, and none that lies elsewhere."""
     from pyiceberg.io import load_file_io
 
-    files: Any = load_file_io(_properties(), folder)
+    files = load_file_io(_properties(), folder)
     read = files.new_input
 
-    def read_below(location: str) -> Any:
+    def read_below(location: str) -> "InputFile":
         require_below(location, folder)
         place = LOCAL.sub("", location)
         if not is_url(place):
@@ -144,11 +155,11 @@ def _reader_below(folder: str) -> Any:
                 require_small(os.path.basename(place), os.path.getsize(place))
         return read(location)
 
-    files.new_input = read_below
+    files.new_input = read_below  # type: ignore[method-assign]
     return files
 
 
-def _catalog(name: str) -> Any:
+def _catalog(name: str) -> "Catalog":
     try:
         from pyiceberg.catalog import load_catalog
     except ImportError:
@@ -156,7 +167,7 @@ def _catalog(name: str) -> Any:
     return load_catalog(name)
 
 
-def _tables_below(catalog: Any, namespace: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+def _tables_below(catalog: "Catalog", namespace: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     if namespace:
         yield from catalog.list_tables(namespace)
     for inner in catalog.list_namespaces(namespace):
@@ -170,11 +181,11 @@ def _properties() -> dict[str, str]:
     return {"s3.endpoint": endpoint} if endpoint else {}
 
 
-def _schema(table: Any, source: TableSource) -> Any:
+def _schema(table: "Table", source: TableSource) -> "Schema":
     return table.schemas()[int(source.version.split()[1])]
 
 
-def _tasks(table: Any, source: TableSource) -> list[Any]:
+def _tasks(table: "Table", source: TableSource) -> "list[FileScanTask]":
     """Every data file of the snapshot with its delete files, in a fixed order."""
     snapshot = int(source.version.split()[0])
     if not snapshot:
@@ -184,17 +195,17 @@ def _tasks(table: Any, source: TableSource) -> list[Any]:
     return sorted(table.scan(snapshot_id=snapshot).plan_files(), key=lambda task: task.file.file_path)
 
 
-def _batches(table: Any, schema: Any, task: Any) -> Iterator[pa.RecordBatch]:
+def _batches(table: "Table", schema: "Schema", task: "FileScanTask") -> Iterator[pa.RecordBatch]:
     from pyiceberg.expressions import AlwaysTrue
     from pyiceberg.io import pyarrow as reader
 
-    options: dict[str, Any] = {}
+    options: dict[str, tuple[str, ...]] = {}
     packed = task.file.file_size_in_bytes < PACKED * task.file.record_count
     if packed and "dictionary_columns" in signature(reader.ArrowScan).parameters:  # not in older versions
         options["dictionary_columns"] = tuple(
             field.name for field in schema.as_arrow() if is_text(field.type)
         )
-    scan = reader.ArrowScan(table.metadata, table.io, schema, AlwaysTrue(), **options)
+    scan = reader.ArrowScan(table.metadata, table.io, schema, AlwaysTrue(), **options)  # type: ignore[arg-type]
     # What is meant to be called, and calls this, holds all batches of a file in memory.
     one_by_one = getattr(scan, "_record_batches_from_scan_tasks_and_deletes", None)
     deletes_of = getattr(reader, "_read_all_delete_files", None)

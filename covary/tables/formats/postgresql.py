@@ -1,20 +1,22 @@
 """Tables of a PostgreSQL server, only ever read: as Arrow, streamed, by ranges of blocks, in one state."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from covary.errors import MissingPart
 from covary.secrets import Secrets
 from covary.tables.arrow_frames import from_arrow
-from covary.tables.formats.csv_dialect import Dialect
-from covary.tables.formats.postgresql_catalogue import COLUMNS, FILE, LISTING, SHAPE, expression_of
-from covary.tables.formats.sql_text import literal, quoted
+from covary.tables.formats.sql_rows import literal, quoted
+from covary.tables.reader import Layout, Range, Reader, RowRequest
 from covary.tables.source import TableSource
+
+if TYPE_CHECKING:
+    from adbc_driver_postgresql.dbapi import Cursor
 
 BATCH_BYTES = "adbc.postgresql.batch_size_hint_bytes"
 SECONDS_TO_CONNECT = 10
@@ -30,96 +32,170 @@ WRONG_PASSWORD = "password authentication failed"
 NO_USER = re.compile(r'role ".*" does not exist|authentication failed')
 CHANGED = "it changed while it was read; try again"
 
+# A version begins with the number of the file that holds the rows. What follows changes with every insert,
+# update and delete soon after it was committed, and with the columns; reset counters begin anew.
+# Partitions are parts of their parent and no tables of their own.
+LISTING = """
+SELECT current_database()::text, n.nspname, c.relname, format('%I.%I', n.nspname, c.relname),
+       CASE WHEN c.relkind IN ('r', 'm', 'p') THEN parts.bytes END,
+       CASE WHEN c.relkind IN ('r', 'm', 'p') AND NOT (c.relkind = 'r' AND c.relhassubclass)
+                 AND current_setting('track_counts')::boolean AND NOT pg_is_in_recovery()
+            THEN concat_ws(' ', coalesce(pg_relation_filenode(c.oid)::text, 'parts'), md5(concat(
+                parts.state, '|', columns.state, '|',
+                (SELECT stats_reset FROM pg_stat_database WHERE datname = current_database()))))
+            ELSE '' END
+FROM pg_class c
+JOIN pg_namespace n ON n.oid = c.relnamespace
+CROSS JOIN LATERAL (
+    SELECT sum(pg_table_size(part))::bigint AS bytes,
+           string_agg(concat_ws(' ', part, pg_relation_filenode(part), pg_stat_get_tuples_inserted(part),
+                                pg_stat_get_tuples_updated(part), pg_stat_get_tuples_deleted(part)),
+                      ',' ORDER BY part) AS state
+    FROM (SELECT c.oid AS part UNION SELECT relid::oid FROM pg_partition_tree(c.oid)) AS all_parts
+) AS parts
+CROSS JOIN LATERAL (
+    SELECT string_agg(concat(attname, ' ', atttypid, ' ', atttypmod), ',' ORDER BY attnum) AS state
+    FROM pg_attribute WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped
+) AS columns
+WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition
+  AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
+ORDER BY n.nspname COLLATE "C", c.relname COLLATE "C"
+"""
 
-def postgresql_tables(url: str) -> list[TableSource]:
-    """Every table and view of a database but the system's own."""
-    with _asking(url) as cursor:
-        cursor.execute(f"SET LOCAL statement_timeout = '{SECONDS_TO_LIST}s'")
-        cursor.execute(LISTING)
-        found = cursor.fetchall()
-    return [
-        TableSource(
-            f"{database}/{table}" if schema == "public" else f"{database}/{schema}.{table}",
-            url,
-            "postgresql",
-            None,
-            identifier,
-            UNKNOWN_SIZE if size is None else int(size),
-            version,
-        )
-        for database, schema, table, identifier, size, version in found
-    ]
+# Domains are as the type that they are made of.
+COLUMNS = """
+SELECT a.attname, coalesce(b.typname, t.typname), coalesce(b.typtype, t.typtype)::text
+FROM pg_attribute a
+JOIN pg_type t ON t.oid = a.atttypid
+LEFT JOIN pg_type b ON t.typtype = 'd' AND b.oid = t.typbasetype
+WHERE a.attrelid = {}::regclass AND a.attnum > 0 AND NOT a.attisdropped
+ORDER BY a.attnum
+"""
+
+# Before version 14 a range of blocks was found by reading all.
+SHAPE = """
+SELECT CASE WHEN relkind IN ('r', 'm') AND NOT relhassubclass
+                 AND current_setting('server_version_num')::int >= 140000
+            THEN pg_relation_size(oid) / current_setting('block_size')::int ELSE 0 END
+FROM pg_class WHERE oid = {}::regclass
+"""
+
+FILE = "SELECT coalesce(pg_relation_filenode({}::regclass)::text, 'parts')"
+
+AS_IT_IS = "{}"
+AS_TEXT = "{}::text"
+# The driver would hand on times that are infinite, or too far away for Arrow, as others.
+IN_REACH = "CASE WHEN {0} BETWEEN '0001-01-01' AND '9999-12-31' THEN {0} END"
+ENUM = "e"
+EXPRESSIONS = {
+    **dict.fromkeys(
+        ("int2", "int4", "int8", "float4", "float8", "bool", "text", "varchar", "time"), AS_IT_IS
+    ),
+    **dict.fromkeys(("date", "timestamp", "timestamptz"), IN_REACH),
+    # Numbers of any length are read from their text, like those of a CSV file.
+    **dict.fromkeys(("numeric", "uuid", "bpchar", "name", "char", "citext", "inet", "cidr"), AS_TEXT),
+    "money": "{}::numeric::text",
+    "oid": "{}::bigint",
+}
 
 
-@contextmanager
-def one_state(tables: Sequence[TableSource]) -> Iterator[list[TableSource]]:
-    """Hold each server's tables in the state that they are in now, so that all tasks read the same.
+class PostgresqlReader(Reader):
+    """Tables of a server, asked by its own driver."""
 
-    Where that can't be had, a table is read in one piece by one statement, or fails with its own reason.
-    """
-    with ExitStack() as held:
-        snapshots: dict[str, str] = {}
-        for url in dict.fromkeys(table.path for table in tables if table.format == "postgresql"):
-            with suppress(OSError):
-                cursor = held.enter_context(_asking(url, hold=True))
-                # The connection waits for as long as the build takes.
-                cursor.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
-                cursor.execute("SELECT pg_export_snapshot()")
-                snapshots[url] = cursor.fetchone()[0]
-        yield [
-            replace(table, snapshot=snapshots.get(table.path, "")) if table.format == "postgresql" else table
-            for table in tables
+    name, title = "postgresql", "PostgreSQL"
+    schemes = ("postgresql", "postgres")
+
+    def tables_on_server(self, url: str) -> list[TableSource]:
+        """Every table and view of a database but the system's own."""
+        with _asking(url) as cursor:
+            cursor.execute(f"SET LOCAL statement_timeout = '{SECONDS_TO_LIST}s'")
+            cursor.execute(LISTING)
+            found = cursor.fetchall()
+        return [
+            TableSource(
+                f"{database}/{table}" if schema == "public" else f"{database}/{schema}.{table}",
+                url,
+                self.name,
+                None,
+                identifier,
+                UNKNOWN_SIZE if size is None else int(size),
+                version,
+            )
+            for database, schema, table, identifier, size, version in found
         ]
 
+    @contextmanager
+    def hold_state(self, tables: list[TableSource]) -> Iterator[list[TableSource]]:
+        """Hold each server's tables in the state that they are in now, so that all tasks read the same.
 
-def postgresql_layout(source: TableSource) -> tuple[tuple[str, ...], Dialect | None]:
-    """The names of the columns that can serve."""
-    with _asking(source.path) as cursor:
-        return tuple(_expressions(cursor, source)), None
+        Where that can't be had, a table is read in one piece by one statement, or fails with its own reason.
+        """
+        with ExitStack() as held:
+            snapshots: dict[str, str] = {}
+            for url in dict.fromkeys(table.path for table in tables if table.format == self.name):
+                with suppress(OSError):
+                    cursor = held.enter_context(_asking(url, hold=True))
+                    # The connection waits for as long as the build takes.
+                    cursor.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+                    cursor.execute("SELECT pg_export_snapshot()")
+                    snapshots[url] = cursor.fetchone()[0]
+            yield [
+                replace(table, snapshot=snapshots.get(table.path, "")) if table.format == self.name else table
+                for table in tables
+            ]
+
+    def layout(self, source: TableSource) -> Layout:
+        """The names of the columns that can serve."""
+        with _asking(source.path) as cursor:
+            return Layout(tuple(_expressions(cursor, source)))
+
+    def ranges(self, source: TableSource, layout: Layout, chunk_bytes: int) -> list[Range]:
+        """The blocks of the parts of a table; none for what has no blocks or no state to share."""
+        if not source.snapshot:
+            return []
+        with _asking(source.path) as cursor:
+            cursor.execute(SHAPE.format(literal(str(source.member))))
+            blocks = int(cursor.fetchone()[0])
+        parts = max(1, min(blocks, -(-source.size // chunk_bytes)))
+        starts = sorted({blocks * part // parts for part in range(parts)})
+        # The last has no end: it is no matter whether the table has grown since it was measured.
+        return list(zip(starts, [*starts[1:], BEYOND_THE_LAST_BLOCK], strict=True)) if parts > 1 else []
+
+    def frames(self, request: RowRequest) -> Iterator[pl.DataFrame]:
+        """The rows of some blocks, or of all, in batches of bounded size."""
+        source, (start, stop), columns = request.source, request.part, request.columns
+        with _asking(source.path, source.snapshot) as cursor:
+            expressions = _expressions(cursor, source)
+            if not set(columns) <= set(expressions):
+                raise ValueError(CHANGED)
+            listed = ", ".join(f"{expressions[column]} AS {quoted(column)}" for column in columns)
+            rows = f"FROM {source.member}"
+            if stop >= 0:
+                rows = f"FROM ONLY {source.member} WHERE ctid >= '({start},0)' AND ctid < '({stop},0)'"
+            cursor.adbc_statement.set_options(**{BATCH_BYTES: str(request.size)})
+            cursor.execute(f"SELECT {listed} {rows}")
+            for batch in cursor.fetch_record_batch():
+                yield from_arrow(batch, columns)
+            if source.snapshot:
+                _refuse_another_file(cursor, source)
 
 
-def postgresql_ranges(
-    source: TableSource, dialect: Dialect | None, chunk_bytes: int
-) -> list[tuple[int, int]]:
-    """The blocks of the parts of a table; none for what has no blocks of its own, or no state to share."""
-    if not source.snapshot:
-        return []
-    with _asking(source.path) as cursor:
-        cursor.execute(SHAPE.format(literal(str(source.member))))
-        blocks = int(cursor.fetchone()[0])
-    parts = max(1, min(blocks, -(-source.size // chunk_bytes)))
-    starts = sorted({blocks * part // parts for part in range(parts)})
-    # The last has no end: it is no matter whether the table has grown since it was measured.
-    return list(zip(starts, [*starts[1:], BEYOND_THE_LAST_BLOCK], strict=True)) if parts > 1 else []
+READER = PostgresqlReader()
 
 
-def postgresql_frames(
-    source: TableSource, part: tuple[int, int], dialect: Dialect | None, columns: list[str], size: int
-) -> Iterator[pl.DataFrame]:
-    """The rows of some blocks, or of all, in batches of bounded size."""
-    with _asking(source.path, source.snapshot) as cursor:
-        expressions = _expressions(cursor, source)
-        if not set(columns) <= set(expressions):
-            raise ValueError(CHANGED)
-        listed = ", ".join(f"{expressions[column]} AS {quoted(column)}" for column in columns)
-        rows = f"FROM {source.member}"
-        if part[1] >= 0:
-            rows = f"FROM ONLY {source.member} WHERE ctid >= '({part[0]},0)' AND ctid < '({part[1]},0)'"
-        cursor.adbc_statement.set_options(**{BATCH_BYTES: str(size)})
-        cursor.execute(f"SELECT {listed} {rows}")
-        for batch in cursor.fetch_record_batch():
-            yield from_arrow(batch, columns)
-        if source.snapshot:
-            _refuse_another_file(cursor, source)
-
-
-def _expressions(cursor: Any, source: TableSource) -> dict[str, str]:
+def _expressions(cursor: "Cursor", source: TableSource) -> dict[str, str]:
     cursor.execute(COLUMNS.format(literal(str(source.member))))
-    found = {name: expression_of(quoted(name), *kind) for name, *kind in cursor.fetchall()}
+    found = {name: _expression_of(quoted(name), *kind) for name, *kind in cursor.fetchall()}
     return {name: expression for name, expression in found.items() if expression}
 
 
-def _refuse_another_file(cursor: Any, source: TableSource) -> None:
+def _expression_of(column: str, type_name: str, type_type: str) -> str | None:
+    """How a column is read; None if it can be neither a key nor a number, like lists and documents."""
+    way = AS_TEXT if type_type == ENUM else EXPRESSIONS.get(type_name)
+    return way.format(column) if way else None
+
+
+def _refuse_another_file(cursor: "Cursor", source: TableSource) -> None:
     """Fail if the table was emptied or written anew: a snapshot does not tell, and blocks have moved.
 
     Our transaction has it locked against that by now, so that it can't happen after this.
@@ -131,7 +207,7 @@ def _refuse_another_file(cursor: Any, source: TableSource) -> None:
 
 
 @contextmanager
-def _asking(url: str, snapshot: str = "", hold: bool = False) -> Iterator[Any]:
+def _asking(url: str, snapshot: str = "", hold: bool = False) -> "Iterator[Cursor]":
     """A cursor in a transaction that can't write."""
     try:
         import adbc_driver_postgresql.dbapi as driver  # noqa: PLC0415  (an extra)

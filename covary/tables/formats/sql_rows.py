@@ -1,29 +1,28 @@
-"""Rows as Python's database drivers give them, as frames of text: read like the cells of a CSV file.
+"""What reading by SQL has in common: names and texts in statements, and the rows that drivers give.
+
+Python's database drivers give rows of Python's values. They are taken as frames of text, and so read like the
+cells of a CSV file.
 
 A column's cells may be of several types, and a batch may hold none but nulls, so that no type fits all.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 import polars as pl
 
 from covary.tables.arrow_frames import gathered
 
+FetchRows = Callable[[int], Sequence[Sequence[object]]]  # a cursor's fetchmany
 ROWS_AT_ONCE, CELLS_AT_ONCE = 4096, 1 << 18
 FIRST_ROWS = 64  # after which it is known what a row weighs
 
 
-def text_frames(
-    fetch: Callable[[int], Sequence[Any]], columns: Sequence[str], size: int
-) -> Iterator[pl.DataFrame]:
+def text_frames(fetch: FetchRows, columns: Sequence[str], size: int) -> Iterator[pl.DataFrame]:
     """What a cursor's fetchmany gives, until it gives no more, in frames that weigh about `size`."""
     return gathered(_fetched(fetch, columns, size), size)
 
 
-def _fetched(
-    fetch: Callable[[int], Sequence[Any]], columns: Sequence[str], size: int
-) -> Iterator[pl.DataFrame]:
+def _fetched(fetch: FetchRows, columns: Sequence[str], size: int) -> Iterator[pl.DataFrame]:
     most = max(1, min(ROWS_AT_ONCE, CELLS_AT_ONCE // len(columns)))
     wanted = min(FIRST_ROWS, most)
     while rows := fetch(wanted):
@@ -34,8 +33,18 @@ def _fetched(
         yield frame
 
 
-def _text(name: str, cells: Sequence[Any]) -> pl.Series:
+def _text(name: str, cells: Sequence[object]) -> pl.Series:
     try:
         return pl.Series(name, cells, dtype=pl.String, strict=False)  # bytes become null
     except (ValueError, TypeError):  # of a type that Polars does not know, such as UUID
         return pl.Series(name, [None if cell is None else str(cell) for cell in cells], dtype=pl.String)
+
+
+def quoted(name: str) -> str:
+    """Write the name of a table or a column into a statement, where no driver takes a parameter for it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(text: str) -> str:
+    """Write a text into a statement."""
+    return "'" + text.replace("'", "''") + "'"

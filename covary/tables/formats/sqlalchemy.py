@@ -3,7 +3,8 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 from warnings import catch_warnings
 
@@ -12,10 +13,13 @@ import polars as pl
 from covary.errors import MissingPart
 from covary.secrets import Secrets
 from covary.tables.files import require_files
-from covary.tables.formats.csv_dialect import Dialect
 from covary.tables.formats.sql_rows import ROWS_AT_ONCE, text_frames
-from covary.tables.formats.sqlite_access import let_python_look, raise_if_stopped, require_companions
+from covary.tables.formats.sqlite import let_python_look, raise_if_stopped, require_companions
+from covary.tables.reader import Layout, Reader, RowRequest
 from covary.tables.source import TableSource
+
+if TYPE_CHECKING:
+    from sqlalchemy import URL, Connection
 
 # The drivers that install everywhere, where SQLAlchemy's own choice needs a compiler.
 DRIVERS = {"mysql": "mysql+pymysql", "mariadb": "mariadb+pymysql", "oracle": "oracle+oracledb"}
@@ -53,50 +57,54 @@ def is_dialect(scheme: str) -> bool:
     return True
 
 
-def sql_tables(url: str) -> list[TableSource]:
-    """The tables and views of a database, of the schema that it has by default."""
-    with _connected(url) as (connection, sqlalchemy):
-        inspector = sqlalchemy.inspect(connection)
-        names = sorted({*inspector.get_table_names(), *inspector.get_view_names()})
-        address = sqlalchemy.make_url(url)
-        database = (address.database or "").partition(";")[0] or address.get_backend_name()
-    if connection.dialect.name == "sqlite":
-        # A file's name, and where it is for a task that runs in another folder.
-        url = f"sqlite:///{os.path.abspath(database)}"
-        database = os.path.splitext(os.path.basename(database))[0]
-    return [TableSource(f"{database}/{name}", url, "sql", None, name, UNKNOWN_SIZE, "") for name in names]
+class SqlReader(Reader):
+    """Tables of a database that another reader has no driver of its own for, each read in one piece."""
+
+    name, title = "sql", "SQL"
+
+    def tables_on_server(self, url: str) -> list[TableSource]:
+        """The tables and views of a database, of the schema that it has by default."""
+        with _connected(url) as (connection, sqlalchemy):
+            inspector = sqlalchemy.inspect(connection)
+            names = sorted({*inspector.get_table_names(), *inspector.get_view_names()})
+            address = sqlalchemy.make_url(url)
+            database = (address.database or "").partition(";")[0] or address.get_backend_name()
+        if connection.dialect.name == "sqlite":
+            # A file's name, and where it is for a task that runs in another folder.
+            url = f"sqlite:///{os.path.abspath(database)}"
+            database = os.path.splitext(os.path.basename(database))[0]
+        return [
+            TableSource(f"{database}/{name}", url, self.name, None, name, UNKNOWN_SIZE, "") for name in names
+        ]
+
+    def layout(self, source: TableSource) -> Layout:
+        """The names of the columns that can serve."""
+        with _connected(source.path) as (connection, sqlalchemy):
+            types = sqlalchemy.types
+            others = (types._Binary, types.ARRAY, types.JSON, types.Interval)
+            with catch_warnings(
+                action="ignore", category=sqlalchemy.exc.SAWarning
+            ):  # of types it does not know
+                found = sqlalchemy.inspect(connection).get_columns(source.member)
+            return Layout(tuple(str(each["name"]) for each in found if not isinstance(each["type"], others)))
+
+    def frames(self, request: RowRequest) -> Iterator[pl.DataFrame]:
+        """All rows, in batches of bounded size."""
+        source, columns = request.source, request.columns
+        with _connected(source.path) as (connection, sqlalchemy):
+            # Without types: what the driver gives is what there is, and no cell is refused.
+            wanted = [sqlalchemy.column(sqlalchemy.sql.quoted_name(name, True)) for name in columns]
+            table = sqlalchemy.table(sqlalchemy.sql.quoted_name(str(source.member), True))
+            streamed = connection.execution_options(stream_results=True, max_row_buffer=ROWS_AT_ONCE)
+            result = streamed.execute(sqlalchemy.select(*wanted).select_from(table))
+            yield from text_frames(result.fetchmany, columns, request.size)
 
 
-def sql_layout(source: TableSource) -> tuple[tuple[str, ...], Dialect | None]:
-    """The names of the columns that can serve."""
-    with _connected(source.path) as (connection, sqlalchemy):
-        types = sqlalchemy.types
-        others = (types._Binary, types.ARRAY, types.JSON, types.Interval)
-        with catch_warnings(action="ignore", category=sqlalchemy.exc.SAWarning):  # of types it does not know
-            found = sqlalchemy.inspect(connection).get_columns(source.member)
-        return tuple(str(each["name"]) for each in found if not isinstance(each["type"], others)), None
-
-
-def sql_ranges(source: TableSource, dialect: Dialect | None, chunk_bytes: int) -> list[tuple[int, int]]:
-    """None: no way to read a part is the same for all databases."""
-    return []
-
-
-def sql_frames(
-    source: TableSource, part: tuple[int, int], dialect: Dialect | None, columns: list[str], size: int
-) -> Iterator[pl.DataFrame]:
-    """All rows, in batches of bounded size."""
-    with _connected(source.path) as (connection, sqlalchemy):
-        # Without types: what the driver gives is what there is, and no cell is refused.
-        wanted = [sqlalchemy.column(sqlalchemy.sql.quoted_name(name, True)) for name in columns]
-        table = sqlalchemy.table(sqlalchemy.sql.quoted_name(str(source.member), True))
-        streamed = connection.execution_options(stream_results=True, max_row_buffer=ROWS_AT_ONCE)
-        result = streamed.execute(sqlalchemy.select(*wanted).select_from(table))
-        yield from text_frames(result.fetchmany, columns, size)
+READER = SqlReader()
 
 
 @contextmanager
-def _connected(url: str) -> Iterator[tuple[Any, Any]]:
+def _connected(url: str) -> Iterator["tuple[Connection, ModuleType]"]:
     """A connection, and SQLAlchemy itself."""
     try:
         import sqlalchemy  # noqa: PLC0415  (an extra)
@@ -113,7 +121,7 @@ def _connected(url: str) -> Iterator[tuple[Any, Any]]:
     try:
         with engine.connect() as connection:
             if connection.dialect.name == "sqlite":
-                let_python_look(connection.connection.driver_connection)
+                let_python_look(connection.connection.driver_connection)  # type: ignore[arg-type]
             yield connection, sqlalchemy
     except sqlalchemy.exc.SQLAlchemyError as problem:
         # The driver's own words, without the statement and the links that SQLAlchemy adds.
@@ -125,8 +133,8 @@ def _connected(url: str) -> Iterator[tuple[Any, Any]]:
         engine.dispose()
 
 
-def _address(sqlalchemy: Any, url: str) -> Any:
-    address = sqlalchemy.make_url(url)
+def _address(sqlalchemy: ModuleType, url: str) -> "URL":
+    address: URL = sqlalchemy.make_url(url)
     address = address.set(drivername=DRIVERS.get(address.drivername, address.drivername))
     if address.get_backend_name() == "sqlite" and address.database:
         path = os.path.abspath(address.database)

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import polars as pl
 
-from covary.tables.files import facts_of
-from covary.tables.formats.csv_dialect import Dialect
-from covary.tables.formats.sql_rows import text_frames
-from covary.tables.formats.sql_text import quoted
-from covary.tables.formats.sqlite_access import let_python_look, raise_if_stopped, require_companions
+from covary.tables.files import facts_of, require_files
+from covary.tables.formats.sql_rows import quoted, text_frames
+from covary.tables.reader import WHOLE, Layout, Range, Reader, RowRequest
 from covary.tables.source import TableSource
 
-MARK = b"SQLite format 3\0"
+COMPANIONS = ("-journal", "-wal", "-shm")  # which SQLite opens without a look at what they are
+# Of SQLite's own machine: some milliseconds of work, beside which a call of Python is nothing.
+STEPS_BETWEEN_LOOKS = 100_000
 JOURNAL_MODE, WRITE_AHEAD = 18, 2  # a byte of the file's header, and what it says
 LEAST_ROW_BYTES = 8  # rows may be numbered far higher than they are many
 NO_NUMBERS = "no such column"
@@ -36,64 +36,93 @@ SHADOWS = {
 }  # fmt: skip
 
 
-def sqlite_tables(file: TableSource) -> list[TableSource]:
-    """The tables and views of a file, each with its share of the file's size."""
-    with _reading(file.path) as database:
-        found = _listed(database)
-        # Counting would read all of the file; the last row's number is found at once.
-        most = file.size // LEAST_ROW_BYTES
-        rows = {name: min(most, _last_row(database, name)) if is_table else 0 for name, is_table in found}
-    total = max(1, sum(rows.values()))
-    version = sqlite_version(file)
-    return [
-        replace(file, format="sqlite", member=name, size=file.size * rows[name] // total, version=version)
-        for name in rows
-    ]
+class SqliteReader(Reader):
+    """Files of tables and views, whose rows mostly have numbers."""
 
+    name, title = "sqlite", "SQLite"
+    suffixes, marks = (".sqlite", ".sqlite3", ".db"), ((0, b"SQLite format 3\0"),)
+    holds_tables = True
 
-def sqlite_version(source: TableSource) -> str:
-    """What changes when the file does, or the log of what is not yet in it."""
-    log = f"{source.path}-wal"
-    logged = facts_of(log) if os.path.exists(log) else None
-    return facts_of(source.path).version + (f" {logged.version}" if logged and logged.size else "")
+    def tables_in_file(self, file: TableSource) -> list[TableSource]:
+        """The tables and views of a file, each with its share of the file's size."""
+        with _reading(file.path) as database:
+            found = _listed(database)
+            # Counting would read all of the file; the last row's number is found at once.
+            most = file.size // LEAST_ROW_BYTES
+            rows = {name: min(most, _last_row(database, name)) if is_table else 0 for name, is_table in found}
+        total = max(1, sum(rows.values()))
+        version = self.version(file)
+        return [
+            replace(
+                file, format=self.name, member=name, size=file.size * rows[name] // total, version=version
+            )
+            for name in rows
+        ]
 
+    def version(self, source: TableSource) -> str:
+        """What changes when the file does, or the log of what is not yet in it."""
+        log = f"{source.path}-wal"
+        logged = facts_of(log) if os.path.exists(log) else None
+        return facts_of(source.path).version + (f" {logged.version}" if logged and logged.size else "")
 
-def sqlite_layout(source: TableSource) -> tuple[tuple[str, ...], Dialect | None]:
-    """The names of the columns that can serve."""
-    with _reading(source.path) as database:
-        found = database.execute("SELECT name, type FROM pragma_table_xinfo(?)", [source.member]).fetchall()
-    return tuple(name for name, kind in found if name and "blob" not in kind.lower()), None
+    def layout(self, source: TableSource) -> Layout:
+        """The names of the columns that can serve."""
+        with _reading(source.path) as database:
+            found = database.execute(
+                "SELECT name, type FROM pragma_table_xinfo(?)", [source.member]
+            ).fetchall()
+        return Layout(tuple(name for name, kind in found if name and "blob" not in kind.lower()))
 
-
-def sqlite_ranges(source: TableSource, dialect: Dialect | None, chunk_bytes: int) -> list[tuple[int, int]]:
-    """The row numbers of the parts of a table; none for a view, or a table without them."""
-    with _reading(source.path) as database:
-        [is_table] = database.execute(IS_TABLE, [source.member]).fetchone() or [False]
-        number = _row_number(database, str(source.member)) if is_table else None
-        if number is None:
+    def ranges(self, source: TableSource, layout: Layout, chunk_bytes: int) -> list[Range]:
+        """The row numbers of the parts of a table; none for a view, or a table without them."""
+        with _reading(source.path) as database:
+            [is_table] = database.execute(IS_TABLE, [source.member]).fetchone() or [False]
+            number = _row_number(database, str(source.member)) if is_table else None
+            if number is None:
+                return []
+            first, last = database.execute(
+                f"SELECT min({number}), max({number}) FROM {quoted(str(source.member))}"
+            ).fetchone()
+        if first is None:
             return []
-        first, last = database.execute(
-            f"SELECT min({number}), max({number}) FROM {quoted(str(source.member))}"
-        ).fetchone()
-    if first is None:
-        return []
-    parts = max(1, -(-source.size // chunk_bytes))
-    bounds = sorted({first + (last + 1 - first) * part // parts for part in range(parts + 1)})
-    return list(pairwise(bounds)) if parts > 1 else []
+        parts = max(1, -(-source.size // chunk_bytes))
+        bounds = sorted({first + (last + 1 - first) * part // parts for part in range(parts + 1)})
+        return list(pairwise(bounds)) if parts > 1 else []
+
+    def frames(self, request: RowRequest) -> Iterator[pl.DataFrame]:
+        """The rows with some numbers, or all, in batches of bounded size."""
+        source, part, columns = request.source, request.part, request.columns
+        with _reading(source.path) as database:
+            rows = f"SELECT {', '.join(map(quoted, columns))} FROM {quoted(str(source.member))}"
+            if part == WHOLE:
+                cursor = database.execute(rows)
+            else:
+                number = _row_number(database, str(source.member))
+                cursor = database.execute(f"{rows} WHERE {number} >= ? AND {number} < ?", part)
+            yield from text_frames(cursor.fetchmany, columns, request.size)
 
 
-def sqlite_frames(
-    source: TableSource, part: tuple[int, int], dialect: Dialect | None, columns: list[str], size: int
-) -> Iterator[pl.DataFrame]:
-    """The rows with some numbers, or all, in batches of bounded size."""
-    with _reading(source.path) as database:
-        rows = f"SELECT {', '.join(map(quoted, columns))} FROM {quoted(str(source.member))}"
-        if part == (0, -1):
-            cursor = database.execute(rows)
-        else:
-            number = _row_number(database, str(source.member))
-            cursor = database.execute(f"{rows} WHERE {number} >= ? AND {number} < ?", part)
-        yield from text_frames(cursor.fetchmany, columns, size)
+READER = SqliteReader()
+
+
+def require_companions(path: str) -> None:
+    """Refuse a file beside which a pipe or a device has the name of its journal."""
+    require_files(f"{path}{suffix}" for suffix in COMPANIONS)
+
+
+def let_python_look(database: sqlite3.Connection) -> None:
+    """Give Python a turn now and then while a query computes, or it would never see a Ctrl-C."""
+    database.set_progress_handler(_go_on, STEPS_BETWEEN_LOOKS)
+
+
+def raise_if_stopped(problem: BaseException | None) -> None:
+    """Raise the KeyboardInterrupt that ended a query: the driver drops it, and tells another error."""
+    if getattr(problem, "sqlite_errorcode", None) == sqlite3.SQLITE_INTERRUPT:
+        raise KeyboardInterrupt from None
+
+
+def _go_on() -> int:
+    return 0
 
 
 @contextmanager
@@ -103,9 +132,8 @@ def _reading(path: str) -> Iterator[sqlite3.Connection]:
         with closing(sqlite3.connect(_address(path), uri=True)) as database:
             let_python_look(database)
             database.text_factory = lambda text: text.decode("utf-8", "replace")
-            database.execute(
-                "PRAGMA trusted_schema = OFF"
-            )  # a view in a file from anywhere runs no more than SQL
+            # A view in a file from anywhere runs no more than SQL.
+            database.execute("PRAGMA trusted_schema = OFF")
             yield database
     except sqlite3.Error as problem:
         raise_if_stopped(problem)

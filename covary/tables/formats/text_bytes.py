@@ -9,12 +9,13 @@ from contextlib import ExitStack, contextmanager
 from functools import lru_cache
 from typing import IO
 
+from covary.tables.compression import UNPACKERS
 from covary.tables.faults import NOT_UTF8, Faults
 from covary.tables.files import open_bytes
 from covary.tables.formats import csv_records as csvsplit
-from covary.tables.formats.csv_dialect import LINES, Dialect
+from covary.tables.formats.csv_dialect import Dialect
 from covary.tables.formats.csv_records import Block
-from covary.tables.kinds import UNPACKERS
+from covary.tables.reader import Range, RowRequest
 from covary.tables.source import TableSource
 
 BEYOND_BYTES = 256 << 10
@@ -54,20 +55,18 @@ def _archive(path: str, version: str, process: int) -> zipfile.ZipFile:
     return archive
 
 
-def text_ranges(source: TableSource, dialect: Dialect | None, chunk_bytes: int) -> list[tuple[int, int]]:
+def text_ranges(source: TableSource, dialect: Dialect, chunk_bytes: int) -> list[Range]:
     """The bytes of the parts of a table; none if it can only be read from its start."""
-    dialect = dialect or LINES
     if source.compression or dialect.recoded:
         return []
     with opened(source) as file:
         return csvsplit.ranges(file, source.size, dialect, chunk_bytes)
 
 
-def text_blocks(
-    source: TableSource, part: tuple[int, int], dialect: Dialect, size: int, faults: Faults
-) -> Iterator[Block]:
-    """The records of a part in blocks of about `size`, in UTF-8, with what is wrong counted."""
-    start, stop = part
+def text_blocks(request: RowRequest, dialect: Dialect) -> Iterator[Block]:
+    """The records that are asked for in blocks of UTF-8, with what is wrong counted."""
+    source, size, faults = request.source, request.size, request.faults
+    start, stop = request.part
     with opened(source) as file:
         if stop < 0:
             pieces, beyond = _from_start(file, dialect, size), None

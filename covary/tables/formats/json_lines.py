@@ -1,0 +1,116 @@
+"""Rows of JSON Lines files, all as text, so that no part of a table decides on types of its own."""
+
+import codecs
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+import polars as pl
+
+from covary.errors import UnreadableTable
+from covary.tables.faults import NOT_OBJECTS
+from covary.tables.formats.csv_dialect import LINES, SAMPLE_BYTES
+from covary.tables.formats.csv_records import of_few_records
+from covary.tables.formats.encodings import utf16_byte_order
+from covary.tables.formats.text_bytes import opened, text_blocks, text_ranges
+from covary.tables.reader import FileReader, FileStart, Layout, Range, RowRequest
+from covary.tables.skipped import NotATable, Why
+from covary.tables.source import TableSource
+
+HALF_A_CHARACTER = re.compile("[\ud800-\udfff]")
+CELLS_AT_ONCE = 1 << 25  # of a block of text, once parsed: 16 bytes each at least
+LONGEST_INTEGER = 38  # digits, so that it fits in 128 bits: Polars reads no block with a longer one
+
+
+class JsonLinesReader(FileReader):
+    """One JSON object a line."""
+
+    name, title = "jsonl", "JSON Lines"
+    suffixes = (".jsonl", ".ndjson", ".json")
+    is_text = True
+
+    def suits(self, start: FileStart) -> bool:
+        """Whether it says to be JSON Lines, by its name or by its first character."""
+        first = start.head.lstrip()[:1]
+        if start.suffix not in self.suffixes and first != b"{" and not (start.undeclared and first == b"["):
+            return False
+        if start.head.removeprefix(codecs.BOM_UTF8).lstrip()[:1] == b"[":
+            raise NotATable(Why.JSON_ARRAY)
+        return True
+
+    def layout(self, source: TableSource) -> Layout:
+        """The names of the plain fields in the first lines; one that mostly holds lists or objects goes."""
+        with opened(source) as file:
+            sample = file.read(4 * SAMPLE_BYTES).removeprefix(codecs.BOM_UTF8)
+            if source.compression is None and source.size > 8 * SAMPLE_BYTES:
+                file.seek(source.size - 4 * SAMPLE_BYTES)
+                sample = sample.rpartition(b"\n")[0] + b"\n" + file.read().partition(b"\n")[2]
+        if utf16_byte_order(sample):
+            raise UnreadableTable(source.place, "JSON Lines in UTF-16; convert it to UTF-8")
+        nested: Counter[str] = Counter()
+        plain: Counter[str] = Counter()
+        for row in _json_objects(sample):
+            for name, value in row.items():
+                nested[name] += isinstance(value, dict | list)
+                plain[name] += isinstance(value, bool | int | float | str)
+        if not nested:
+            raise UnreadableTable(source.place, "no JSON object on any of its first lines")
+        # One odd cell is no reason to lose a column.
+        return Layout(tuple(name for name in nested if _is_a_name(name) and nested[name] <= plain[name]))
+
+    def ranges(self, source: TableSource, layout: Layout, chunk_bytes: int) -> list[Range]:
+        """The bytes of the parts of a table; none if it can only be read from its start."""
+        return text_ranges(source, LINES, chunk_bytes)
+
+    def frames(self, request: RowRequest) -> Iterator[pl.DataFrame]:
+        """The rows of a part of a JSON Lines file, block by block, with what is wrong counted."""
+        columns, faults = request.columns, request.faults
+        schema = dict.fromkeys(columns, pl.String)  # whatever the type, so that no part infers its own
+        most = max(1, CELLS_AT_ONCE // max(len(columns), 1))
+        blocks = text_blocks(request, LINES)
+        for piece in (piece for block in blocks for piece in of_few_records(block.text, LINES, most)):
+            text = piece.removeprefix(codecs.BOM_UTF8)
+            try:
+                frame = pl.read_ndjson(text, schema=schema)
+            except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
+                rows = ({name: row[name] for name in columns if name in row} for row in _json_objects(text))
+                good = [json.dumps(row).encode() for row in rows]
+                frame = (
+                    pl.read_ndjson(b"\n".join(good), schema=schema) if good else pl.DataFrame(schema=schema)
+                )
+                lines = sum(map(bool, map(bytes.strip, text.split(b"\n"))))
+                faults.rows += lines - frame.height
+                faults.add(NOT_OBJECTS, lines - frame.height)
+            faults.rows += frame.height
+            yield frame
+
+
+READER = JsonLinesReader()
+
+
+def _is_a_name(name: str) -> bool:
+    """Whether a field's name can be a column's: Polars reads none that is empty or half a character."""
+    return name != "" and not HALF_A_CHARACTER.search(name)
+
+
+def _json_objects(text: bytes) -> Iterator[dict[str, object]]:
+    """The objects of JSON Lines; a line that isn't one (a truncated last one, say) is passed over."""
+    for line in text.split(b"\n"):
+        try:
+            # NaN and Infinity, which JSON does not have, and numbers that Polars does not are left as text.
+            row = json.loads(line, parse_constant=str, parse_int=_integer, parse_float=_decimal)
+        except (ValueError, RecursionError):  # no JSON, or so deeply nested that none can be read
+            continue
+        if isinstance(row, dict):
+            yield row
+
+
+def _integer(text: str) -> int | str:
+    return int(text) if len(text) <= LONGEST_INTEGER else text
+
+
+def _decimal(text: str) -> float | str:
+    number = float(text)
+    return number if math.isfinite(number) else text

@@ -1,0 +1,46 @@
+"""Every format that is read, each by the READER of its module in covary.tables.formats."""
+
+from functools import cache
+from importlib import import_module
+
+from covary.tables.reader import Reader
+from covary.tables.source import TableSource
+
+# What a file is taken for is decided in this order: text, which has no mark of its own, comes last.
+MODULES = (
+    "parquet",
+    "arrow",
+    "sqlite",
+    "duckdb",
+    "delta",
+    "iceberg",
+    "postgresql",
+    "sqlalchemy",
+    "json_lines",
+    "csv_rows",
+)
+READERS: dict[str, Reader] = {
+    reader.name: reader
+    for reader in (import_module(f"covary.tables.formats.{module}").READER for module in MODULES)
+}
+
+
+def reader_of(source: TableSource) -> Reader:
+    """The reader of a table."""
+    return READERS[source.format]
+
+
+def is_one_file(source: TableSource) -> bool:
+    """Whether a table is one file, and nothing that a server or Spark computes."""
+    return source.format in READERS and reader_of(source).is_file
+
+
+@cache
+def readers_by_suffix(suffix: str) -> tuple[Reader, ...]:
+    """The readers of files with a suffix: several for .db."""
+    return tuple(reader for reader in READERS.values() if suffix in reader.suffixes)
+
+
+def server_reader(scheme: str) -> Reader | None:
+    """The reader of a server's tables that is made for the scheme of its URL."""
+    return next((reader for reader in READERS.values() if scheme in reader.schemes), None)
