@@ -81,7 +81,7 @@ def test_a_file_that_is_too_much_for_its_reader_is_named_and_the_next_is_looked_
 @measured
 def test_a_packed_list_of_an_iceberg_table_fills_no_memory(tmp_path):
     pytest.importorskip("pyiceberg")
-    from tests.unit.test_lakehouses import ROWS, iceberg, place_of  # noqa: PLC0415
+    from tests.tables.test_lakehouses import ROWS, iceberg, place_of  # noqa: PLC0415
 
     path = Path(place_of(iceberg(tmp_path / "ice", ROWS)))
     (listed,) = (path / "metadata").glob("snap-*.avro")

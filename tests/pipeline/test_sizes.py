@@ -21,10 +21,8 @@ from covary.columns.profile import profile_columns
 from covary.columns.reasons import Cause
 from covary.errors import UnreadableTable
 from covary.tables.discover import find_tables
-from covary.tables.formats import arrow
+from covary.tables.formats import arrow, csv_rows, json_lines, sql_rows
 from covary.tables.formats import csv_records as csvsplit
-from covary.tables.formats import csv_rows as textrows
-from covary.tables.formats import sql_rows as rowtext
 from covary.tables.formats.arrow import unpacked_sizes
 from covary.tables.formats.csv_dialect import LINES
 from covary.tables.read import Chunk, layout_of, read_chunk
@@ -213,7 +211,8 @@ def test_batches_of_many_columns_have_few_rows(tmp_path):
 
 
 def test_short_lines_of_a_wide_table_are_read_a_few_at_a_time(tmp_path, monkeypatch):
-    monkeypatch.setattr(textrows, "CELLS_AT_ONCE", 10_000)
+    for module in (csv_rows, json_lines):
+        monkeypatch.setattr(module, "CELLS_AT_ONCE", 10_000)
     header = ",".join(f"c{n}" for n in range(1000))
     full = ",".join(map(str, range(1000)))
     lines = [*[full] * 40, *(f'"a\n{n}"' for n in range(50))]
@@ -243,7 +242,7 @@ def test_rows_of_a_driver_are_fetched_by_what_they_weigh():
         asked.append(most)
         return [("x" * 10_000, 1)] * min(most, 2000 - sum(asked[:-1]))
 
-    frames = list(rowtext.text_frames(fetch, ["told", "n"], 1 << 20))
+    frames = list(sql_rows.text_frames(fetch, ["told", "n"], 1 << 20))
     assert sum(frame.height for frame in frames) == 2000
     assert max(asked) <= 105
 

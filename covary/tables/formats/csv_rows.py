@@ -19,11 +19,10 @@ from covary.tables.formats.csv_dialect import (
 )
 from covary.tables.formats.csv_records import count_cells, of_few_records
 from covary.tables.formats.encodings import NAMES, is_ascii
-from covary.tables.formats.text_bytes import opened, text_blocks, text_ranges
+from covary.tables.formats.text_bytes import CELLS_AT_ONCE, opened, text_blocks, text_ranges
 from covary.tables.reader import FileReader, FileStart, Layout, Range, RowRequest
 from covary.tables.source import TableSource
 
-CELLS_AT_ONCE = 1 << 25  # of a block of text, once parsed: 16 bytes each at least
 MOST_CELLS_PER_BYTE = 16  # a row as wide as the header has fewer cells than bytes
 LONGEST_FIRST_LINE = 4 << 20  # bytes
 LONGEST_CELL = 1 << 30

@@ -14,13 +14,12 @@ from covary.tables.faults import NOT_OBJECTS
 from covary.tables.formats.csv_dialect import LINES, SAMPLE_BYTES
 from covary.tables.formats.csv_records import of_few_records
 from covary.tables.formats.encodings import utf16_byte_order
-from covary.tables.formats.text_bytes import opened, text_blocks, text_ranges
+from covary.tables.formats.text_bytes import CELLS_AT_ONCE, opened, text_blocks, text_ranges
 from covary.tables.reader import FileReader, FileStart, Layout, Range, RowRequest
 from covary.tables.skipped import NotATable, Why
 from covary.tables.source import TableSource
 
 HALF_A_CHARACTER = re.compile("[\ud800-\udfff]")
-CELLS_AT_ONCE = 1 << 25  # of a block of text, once parsed: 16 bytes each at least
 LONGEST_INTEGER = 38  # digits, so that it fits in 128 bits: Polars reads no block with a longer one
 
 

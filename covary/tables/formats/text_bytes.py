@@ -18,6 +18,7 @@ from covary.tables.formats.csv_records import Block
 from covary.tables.reader import Range, RowRequest
 from covary.tables.source import TableSource
 
+CELLS_AT_ONCE = 1 << 25  # of a block of text, once parsed: 16 bytes each at least
 BEYOND_BYTES = 256 << 10
 
 
