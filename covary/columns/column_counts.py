@@ -12,11 +12,12 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from covary.arrays import Floats, starts_of_runs
 from covary.columns.number_forms import ABSENT, LONGEST_CELL
 from covary.columns.numbers import PLAIN, NumberReading, decide_number_reading, may_be_numbers, read_numbers
 from covary.columns.times import may_be_times
 
-PROBED = 32  # distinct cells that tell whether a closer look at a column is worth while
+SAMPLED_CELLS = 32  # distinct ones, which show whether a closer look at a column is worth while
 NO_VALUES = np.empty(0)
 NEAR = 4096
 # Made once, because building an expression costs more than running it on a small table.
@@ -24,142 +25,139 @@ HASH = pl.all().hash()
 LENGTH = pl.all().str.len_bytes().mean().name.suffix(" length")
 
 
+@dataclass(frozen=True)
+class TextSample:
+    """A few cells of a column of text, and how long its text is.
+
+    Attributes:
+        cells: distinct cells that are no marks of absence, stripped, chosen by their hash: the same in any
+            order of rows. All, if fewer than 32. A long one is cut, and stays too long for a number.
+        varies: whether there are two of them.
+        length: bytes on average.
+    """
+
+    cells: tuple[str, ...] = ()
+    varies: bool = False
+    length: float = 0.0
+
+    @cached_property
+    def like_times(self) -> bool:
+        """Whether they look like times."""
+        return may_be_times(self.cells)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ColumnCounts:
-    """What was found in a column."""
+    """How many cells of a column are there, and its numbers."""
 
     present: int  # cells that are there; of text, distinct ones
     varies: bool
-    values: npt.NDArray[np.float64]  # NaN where there's no finite number
+    values: Floats  # NaN where there's no finite number
     numbers: int
     low: float  # of the numbers; NaN without any
     high: float
     whole: int
     leading_zeros: bool  # of whole numbers written as text
-    looks: "TextSample | None" = None  # of a column of text
-    length: float = 0.0  # bytes on average; 0 if the column is of numbers
+    sample: TextSample | None = None  # of a column of text that is more than plain numbers
     reading: NumberReading = PLAIN
 
 
 def count_numbers(columns: Sequence[pl.Series]) -> dict[str, ColumnCounts]:
     """Count through columns of numeric types, by name."""
-    return _measured([column.cast(pl.Float64, strict=False) for column in columns])
+    return _count_plain([column.cast(pl.Float64, strict=False) for column in columns])
 
 
 def count_text(columns: Sequence[pl.Series]) -> dict[str, ColumnCounts]:
     """Count through columns of text, by name.
 
-    One cast tells which columns are plain numbers; only the others are looked at as text.
+    One cast shows which columns are plain numbers; only the others are looked at as text.
     """
-    facts = _measured(columns)
-    texts = [column for column in columns if facts[column.name].numbers < len(column) - column.null_count()]
-    for column, looks in zip(texts, _looks_of(texts), strict=True):
-        cells = looks.present
-        reading = decide_number_reading(column) if not looks.like_times and may_be_numbers(cells) else None
-        if reading:
+    counts = _count_plain(columns)
+    texts = [column for column in columns if counts[column.name].numbers < len(column) - column.null_count()]
+    for column, sample in zip(texts, _sample_columns(texts), strict=True):
+        may_be = not sample.like_times and may_be_numbers(sample.cells)
+        if may_be and (reading := decide_number_reading(column)):
             read = read_numbers(column, reading)
-            found = _measured([read.values])[column.name]
-            present = len(column) - read.missing
-            facts[column.name] = replace(
-                found, present=present, reading=reading, looks=looks, length=looks.length
-            )
+            plain = _count_plain([read.values])[column.name]
+            present = len(column) - read.unused.missing
+            counts[column.name] = replace(plain, present=present, reading=reading, sample=sample)
         else:
-            facts[column.name] = ColumnCounts(
-                len(cells), looks.varies, NO_VALUES, 0, np.nan, np.nan, 0, False, looks, looks.length
+            counts[column.name] = ColumnCounts(
+                len(sample.cells), sample.varies, NO_VALUES, 0, np.nan, np.nan, 0, False, sample
             )
-    return facts
-
-
-@dataclass(frozen=True)
-class TextSample:
-    """What the text of a column looks like."""
-
-    # Distinct cells that are no marks of absence, stripped, chosen by their hash: the same in any order of
-    # rows. All, if fewer than PROBED. Of a long one only so much that it is seen to be long.
-    present: tuple[str, ...] = ()
-    varies: bool = False  # whether there are two of them
-    length: float = 0.0  # bytes on average
-
-    @cached_property
-    def like_times(self) -> bool:
-        """Whether they look like times."""
-        return may_be_times(self.present)
+    return counts
 
 
 def sample_text(column: pl.Series) -> TextSample:
-    """Look at a column of text."""
-    return _looks_of([column])[0]
+    """Look at a few cells of a column of text."""
+    return _sample_columns([column])[0]
 
 
-def _looks_of(columns: Sequence[pl.Series]) -> list[TextSample]:
+def _sample_columns(columns: Sequence[pl.Series]) -> list[TextSample]:
     if not columns:
         return []
-    rows = pl.DataFrame([column.alias(str(place)) for place, column in enumerate(columns)])
-    found = rows.select_seq(HASH, LENGTH).get_columns()
+    rows = pl.DataFrame([column.alias(str(number)) for number, column in enumerate(columns)])
+    hashes_and_lengths = rows.select_seq(HASH, LENGTH).get_columns()
+    hashes, lengths = hashes_and_lengths[: len(columns)], hashes_and_lengths[len(columns) :]
     return [
-        _look(column, hashes.to_numpy(), length[0] if length.len() else None)
-        for column, hashes, length in zip(columns, found, found[len(columns) :], strict=False)
+        _sample_cells(column, of_column.to_numpy(), length[0] if length.len() else None)
+        for column, of_column, length in zip(columns, hashes, lengths, strict=True)
     ]
 
 
-def _look(column: pl.Series, hashes: npt.NDArray[np.uint64], length: float | None) -> TextSample:
+def _sample_cells(column: pl.Series, hashes: npt.NDArray[np.uint64], length: float | None) -> TextSample:
     rows = np.flatnonzero(column.alias("").is_not_null().to_numpy()) if column.null_count() else None
-    first = _first_distinct(hashes if rows is None else hashes[rows])
+    first = _rows_of_smallest(hashes if rows is None else hashes[rows])
     chosen = (first if rows is None else rows[first]).tolist()
     cells = [column[row].strip() for row in chosen]
     present = [cell for cell in cells if len(cell) > LONGEST_CELL or cell.lower() not in ABSENT]
-    return TextSample(
-        tuple(cell[: LONGEST_CELL + 1] for cell in present), len(set(present)) > 1, length or 0.0
-    )
+    cut = tuple(cell[: LONGEST_CELL + 1] for cell in present)
+    return TextSample(cut, len(set(present)) > 1, length or 0.0)
 
 
-def _first_distinct(hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.intp]:
-    """Return a place of each of the smallest distinct hashes, at most as many as are probed."""
+def _rows_of_smallest(hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.intp]:
+    """Return a row of each of the smallest distinct hashes, at most as many as are sampled."""
     near = np.argpartition(hashes, NEAR)[:NEAR] if hashes.size > NEAR else np.arange(hashes.size)
     ascending = near[np.argsort(hashes[near], kind="stable")]
-    ordered = hashes[ascending]
-    is_new = np.concatenate([[True], ordered[1:] != ordered[:-1]])[: ordered.size]
-    first: npt.NDArray[np.intp] = ascending[is_new]
-    if first.size < PROBED and hashes.size > NEAR:  # few distinct cells, often repeated
+    first: npt.NDArray[np.intp] = ascending[starts_of_runs(hashes[ascending])]
+    if first.size < SAMPLED_CELLS and hashes.size > NEAR:  # few distinct cells, often repeated
         first = np.unique(hashes, return_index=True)[1].astype(np.intp)
-    return first[:PROBED]
+    return first[:SAMPLED_CELLS]
 
 
-def _measured(columns: Sequence[pl.Series]) -> dict[str, ColumnCounts]:
-    """The facts about the numbers in columns of text, or of Float64; other cells don't count as present."""
+def _count_plain(columns: Sequence[pl.Series]) -> dict[str, ColumnCounts]:
+    """Count the plain numbers in columns of text, or of Float64; other cells don't count as present."""
     if not columns:
         return {}
-    cells = (
-        pl.concat(columns).cast(pl.Float64, strict=False).to_numpy().reshape(len(columns), len(columns[0]))
-    )
+    stacked = pl.concat(columns).cast(pl.Float64, strict=False).to_numpy()
+    cells = stacked.reshape(len(columns), len(columns[0]))
     finite = np.isfinite(cells)
     values = np.where(finite, cells, np.nan)
     numbers = finite.sum(axis=1).tolist()
     whole = (values == np.floor(values)).sum(axis=1).tolist()
-    low, high = (
-        reduce(values, axis=1, initial=np.nan).tolist() for reduce in (np.fmin.reduce, np.fmax.reduce)
-    )
-    codes = _with_leading_zeros(
-        [column for place, column in enumerate(columns) if 0 < numbers[place] == whole[place]]
-    )
+    lows = np.fmin.reduce(values, axis=1, initial=np.nan).tolist()
+    highs = np.fmax.reduce(values, axis=1, initial=np.nan).tolist()
+    all_whole = [
+        column
+        for column, count, integers in zip(columns, numbers, whole, strict=True)
+        if 0 < count == integers
+    ]
+    padded = _with_leading_zeros(all_whole)
+    rows = zip(columns, values, numbers, lows, highs, whole, strict=True)
     return {
-        column.name: ColumnCounts(
-            count, least != most, row, count, least, most, integers, column.name in codes
-        )
-        for column, row, count, least, most, integers in zip(
-            columns, values, numbers, low, high, whole, strict=True
-        )
+        column.name: ColumnCounts(count, low != high, row, count, low, high, integers, column.name in padded)
+        for column, row, count, low, high, integers in rows
     }
 
 
 def _with_leading_zeros(columns: list[pl.Series]) -> set[str]:
-    """The columns of text with a cell like 07030; one like 0, 0.5 or -07 doesn't count."""
+    """Name the columns of text with a cell like 07030; one like 0, 0.5 or -07 doesn't count."""
     texts = [column for column in columns if column.dtype == pl.String]
-    if not texts or not _any_leading_zero(pl.concat(texts)):
+    if not texts or not _has_leading_zero(pl.concat(texts)):
         return set()
-    return {column.name for column in texts if _any_leading_zero(column)}
+    return {column.name for column in texts if _has_leading_zero(column)}
 
 
-def _any_leading_zero(cells: pl.Series) -> bool:
+def _has_leading_zero(cells: pl.Series) -> bool:
     # In the order of text, 00, 01, ..., 09 and what begins with them lie in between; a pattern costs more.
     return bool(((cells >= "00") & (cells < "0:")).any())

@@ -4,9 +4,9 @@ import re
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from covary.arrays import Floats
 from covary.columns.column_counts import ColumnCounts
 from covary.columns.reasons import Cause, Reason
 
@@ -59,22 +59,22 @@ COUNTING = _words("n no nr num number")
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_]+")
 
 
-def identifier_reason(name: str, facts: ColumnCounts) -> Reason | None:
+def identifier_reason(name: str, counts: ColumnCounts) -> Reason | None:
     """Return why a column of whole numbers identifies rather than measures; None if it measures."""
-    if word := _identifier_word(name, facts):
+    if word := _identifier_word(name, counts):
         return Reason(Cause.NAME, word)
-    if facts.leading_zeros:
+    if counts.leading_zeros:
         return Reason(Cause.LEADING_ZEROS)
-    if _fits(facts, DAYS) and _all_dates(facts.values):
+    if _fits(counts, DAYS) and _all_dates(counts.values):
         return Reason(Cause.CALENDAR_DATES)
-    if _fits(facts, PHONES) and _all_phones(facts.values):
+    if _fits(counts, PHONES) and _all_phones(counts.values):
         return Reason(Cause.PHONE_NUMBERS)
-    if facts.numbers >= FEWEST_ROW_NUMBERS and _may_count_up(facts) and _counts_up(facts.values):
+    if counts.numbers >= FEWEST_ROW_NUMBERS and _may_count_up(counts) and _counts_up(counts.values):
         return Reason(Cause.ROW_NUMBER)
     return None
 
 
-def _identifier_word(name: str, facts: ColumnCounts) -> str:  # noqa: PLR0911
+def _identifier_word(name: str, counts: ColumnCounts) -> str:  # noqa: PLR0911
     """The word that says that a column identifies: zip_code, GEOID, birthYear, but not codes_per_day."""
     if name == "Unnamed: 0" or name.rstrip().endswith("#"):  # pandas wrote its index, and read it back
         return "unnamed" if name == "Unnamed: 0" else "#"
@@ -86,26 +86,26 @@ def _identifier_word(name: str, facts: ColumnCounts) -> str:  # noqa: PLR0911
     period = last if last in PERIODS else first if words[1:2] and words[1] in AFTER_PERIOD else ""
     if MEASURES & set(words) or (first in COUNTING and len(words) > 1):
         return ""
-    if period in PERIODS and (_fits(facts, PERIODS[period]) or _fits(facts, FULL_PERIODS)):
+    if period in PERIODS and (_fits(counts, PERIODS[period]) or _fits(counts, FULL_PERIODS)):
         return period
-    if "grade" in words and _fits(facts, GRADES):
+    if "grade" in words and _fits(counts, GRADES):
         return "grade"
     if last in LAST_WORDS and COUNTED.isdisjoint(words[:-1]):
         return last
     return next((word for word in words if word in IDENTIFIERS), "")
 
 
-def _fits(facts: ColumnCounts, bounds: tuple[int, int]) -> bool:
-    return bounds[0] <= facts.low and facts.high <= bounds[1]
+def _fits(counts: ColumnCounts, bounds: tuple[int, int]) -> bool:
+    return bounds[0] <= counts.low and counts.high <= bounds[1]
 
 
-def _all_dates(values: npt.NDArray[np.float64]) -> bool:
+def _all_dates(values: Floats) -> bool:
     """Whether every number reads as YYYYMMDD."""
     days = pl.Series(np.unique(values[np.isfinite(values)])).cast(pl.Int64).cast(pl.String)
     return days.str.to_date("%Y%m%d", strict=False).null_count() == 0
 
 
-def _all_phones(values: npt.NDArray[np.float64]) -> bool:
+def _all_phones(values: Floats) -> bool:
     """Whether exchanges never begin with 0 or 1, and hardly a number repeats."""
     phones = values[np.isfinite(values)]
     if phones.size < FEWEST_ROW_NUMBERS or (np.floor(phones / 1_000_000) % 10 < 2).any():
@@ -113,14 +113,14 @@ def _all_phones(values: npt.NDArray[np.float64]) -> bool:
     return bool(np.unique(phones).size >= 0.9 * phones.size)
 
 
-def _may_count_up(facts: ColumnCounts) -> bool:
+def _may_count_up(counts: ColumnCounts) -> bool:
     """A cheap test first: dense in its range, or one more in each of the first rows (of a sample)."""
-    dense = facts.numbers - 1 <= facts.high - facts.low <= 1.02 * facts.numbers
-    first = facts.values[:FIRST_ROWS].tolist()
+    dense = counts.numbers - 1 <= counts.high - counts.low <= 1.02 * counts.numbers
+    first = counts.values[:FIRST_ROWS].tolist()
     return dense or all(after - before == 1 for before, after in pairwise(first))
 
 
-def _counts_up(values: npt.NDArray[np.float64]) -> bool:
+def _counts_up(values: Floats) -> bool:
     """Whether no value repeats and sorted neighbours differ by one, but for the gaps that sampling leaves."""
     steps = np.diff(np.sort(values[np.isfinite(values)]))
     return not (steps == 0).any() and int((steps > 1).sum()) <= len(steps) // 50

@@ -8,10 +8,10 @@ import polars as pl
 
 from covary.columns.column_counts import TextSample, sample_text
 from covary.columns.key_text import (
-    dates_held_as_times,
+    holds_dates,
     make_canonical,
     make_columns_canonical,
-    with_dates,
+    write_dates,
     write_key_text,
 )
 from covary.columns.number_forms import ABSENT
@@ -54,12 +54,7 @@ class KeyReading:
         """Say in a few words how keys are read; "" if there is nothing to say."""
         if self.time:
             return self.time.description
-        named = {
-            "year": "years",
-            "country": "countries",
-            "state": "US states",
-        }
-        return named.get(self.kind, "")
+        return {"year": "years", "country": "countries", "state": "US states"}.get(self.kind, "")
 
 
 # Whole numbers that are years, which dates meet by year.
@@ -68,7 +63,7 @@ YEAR_READING = KeyReading("year", None, ("year",), ("year",))
 
 def decide_exact_reading(cells: pl.Series) -> KeyReading:
     """Take raw text as the key: the paper's way."""
-    return KeyReading(midnight=bool(dates_held_as_times(cells.to_frame())))
+    return KeyReading(midnight=holds_dates(cells))
 
 
 def decide_key_reading(
@@ -76,7 +71,7 @@ def decide_key_reading(
     cells: pl.Series,
     *,
     compact: bool = False,
-    looks: TextSample | None = None,
+    sample: TextSample | None = None,
     whole: bool = True,
 ) -> KeyReading:
     """Decide how the cells of a key column become canonical text.
@@ -85,22 +80,22 @@ def decide_key_reading(
         name: of the column.
         cells: a sample of it; its order does not matter.
         compact: whether whole numbers in it are dates, such as 20130105.
-        looks: what its text looks like, if that is known.
+        sample: a few cells of its text, if they are known.
         whole: whether these are all cells of the column.
     """
     cells = cells.alias(CELLS)
     if isinstance(cells.dtype, pl.Categorical | pl.Enum):
         cells = cells.cast(pl.String)
     if cells.dtype == pl.String:
-        looks = looks or sample_text(cells)
-    if reading := _as_time(cells, compact, looks):
-        times = read_times(_text_or_time(cells, reading), reading)
+        sample = sample or sample_text(cells)
+    if reading := _decide_time_reading(cells, compact, sample):
+        times = _read_times(cells, reading)
         every = (reading.granularity, *coarser(reading.granularity))
-        return KeyReading("time", reading, every, _offered(times, every, whole))
+        return KeyReading("time", reading, every, _offer_granularities(times, every, whole))
     if cells.dtype == pl.Boolean:
         return KeyReading("boolean")
-    if looks:
-        return _reading_of_text(name, cells, looks)
+    if sample:
+        return _decide_text_reading(name, cells, sample)
     if may_be_numbered(name):
         kind = recognise_places(make_canonical(write_key_text(cells.drop_nulls().unique())), name)
         return KeyReading(kind or "text")
@@ -115,21 +110,21 @@ def are_years(cells: pl.Series) -> bool:
     return bool((numbers.is_between(*LIKELY_YEARS) & (numbers == numbers.floor())).all())
 
 
-def _as_time(cells: pl.Series, compact: bool, looks: TextSample | None) -> TimeReading | None:
+def _decide_time_reading(cells: pl.Series, compact: bool, sample: TextSample | None) -> TimeReading | None:
     if cells.dtype == pl.Date or isinstance(cells.dtype, pl.Datetime):
         return decide_time_reading(cells)
     if compact:
         return decide_time_reading(make_canonical(write_key_text(cells)), compact=True)
-    return decide_time_reading(cells) if looks and looks.like_times else None
+    return decide_time_reading(cells) if sample and sample.like_times else None
 
 
-def _text_or_time(cells: pl.Series, reading: TimeReading) -> pl.Series:
-    if COMPACT_FORMATS.isdisjoint(reading.formats):
-        return cells
-    return make_canonical(write_key_text(cells))  # 20130105.0, where there are gaps
+def _read_times(cells: pl.Series, reading: TimeReading) -> pl.Series:
+    if not COMPACT_FORMATS.isdisjoint(reading.formats):
+        cells = make_canonical(write_key_text(cells))  # 20130105.0, where there are gaps
+    return read_times(cells, reading)
 
 
-def _offered(times: pl.Series, every: tuple[str, ...], whole: bool) -> tuple[str, ...]:
+def _offer_granularities(times: pl.Series, every: tuple[str, ...], whole: bool) -> tuple[str, ...]:
     """Return the granularities that leave enough keys: of a part of a table, all might."""
     instants = (times.drop_nulls() if times.null_count() else times).to_physical().to_numpy()
     if not whole or not instants.size:
@@ -139,11 +134,11 @@ def _offered(times: pl.Series, every: tuple[str, ...], whole: bool) -> tuple[str
     return (every[0], *(each for each, (low, high) in coarse if high - low + 1 >= FEWEST_PERIODS))
 
 
-def _reading_of_text(name: str, cells: pl.Series, looks: TextSample) -> KeyReading:
-    probes = [cell.lower() for cell in looks.present]
-    if TRUTHS.keys() >= {*probes}:
+def _decide_text_reading(name: str, cells: pl.Series, sample: TextSample) -> KeyReading:
+    lowered = [cell.lower() for cell in sample.cells]
+    if TRUTHS.keys() >= {*lowered}:
         return KeyReading("boolean")
-    if not (may_be_numbered(name) or may_be_places(probes)):
+    if not (may_be_numbered(name) or may_be_places(lowered)):
         return KeyReading("text")
     distinct = make_canonical(cells.drop_nulls().unique()).unique()
     codes = int((distinct.str.len_bytes() == 2).sum()) >= CODES_SHARE * distinct.len()
@@ -155,21 +150,20 @@ def _reading_of_text(name: str, cells: pl.Series, looks: TextSample) -> KeyReadi
 def write_keys(rows: pl.DataFrame, readings: Mapping[str, KeyReading]) -> list[pl.Series]:
     """Write the cells of key columns that hold no times as text; a mark of absence may be left in it."""
     # Renamed, since Polars would take a name like ^x$ for a pattern.
-    texts = [_as_text(rows[name].alias(CELLS), reading) for name, reading in readings.items()]
-    places = [place for place, reading in enumerate(readings.values()) if reading.kind != "exact"]
-    canonical = make_columns_canonical([texts[place] for place in places])
-    kinds = list(readings.values())
-    for place, text in zip(places, canonical, strict=True):
-        texts[place] = _named(text, kinds[place])
-    return texts
+    columns = [(rows[name].alias(CELLS), reading) for name, reading in readings.items()]
+    texts = [write_dates(cells) if reading.midnight else write_key_text(cells) for cells, reading in columns]
+    kinds = [reading.kind for reading in readings.values()]
+    canonical = iter(
+        make_columns_canonical([text for text, kind in zip(texts, kinds, strict=True) if kind != "exact"])
+    )
+    return [
+        text if reading.kind == "exact" else _write_names(next(canonical), reading)
+        for text, reading in zip(texts, readings.values(), strict=True)
+    ]
 
 
-def _as_text(column: pl.Series, reading: KeyReading) -> pl.Series:
-    return write_key_text(with_dates(column.to_frame(), [CELLS])[CELLS] if reading.midnight else column)
-
-
-def _named(text: pl.Series, reading: KeyReading) -> pl.Series:
-    """Write truths, years and places in one way each."""
+def _write_names(text: pl.Series, reading: KeyReading) -> pl.Series:
+    """Write truths, years, countries and states in one way each."""
     if reading.kind == "boolean":
         return text.replace(TRUTHS)
     if reading.kind == "text":
@@ -184,4 +178,4 @@ def _named(text: pl.Series, reading: KeyReading) -> pl.Series:
 def read_key_times(column: pl.Series, reading: KeyReading) -> pl.Series:
     """Read the cells of a column of times; null where there is none or it can't be understood."""
     assert reading.time is not None
-    return read_times(_text_or_time(column.alias(CELLS), reading.time), reading.time)
+    return _read_times(column.alias(CELLS), reading.time)

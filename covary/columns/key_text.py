@@ -48,23 +48,17 @@ def choose_normaliser(key_text: str | None, hash: str) -> str:
     return NORMALISERS[chosen]
 
 
-def dates_held_as_times(rows: pl.DataFrame) -> list[str]:
-    """Name the columns of times that are all at midnight: dates, as pandas holds them."""
-    times = [column for column in rows.get_columns() if isinstance(column.dtype, pl.Datetime)]
-    held = [column for column in times if column.null_count() < column.len()]
-    return [column.name for column in held if (column.dt.time() == MIDNIGHT).all()]
+def holds_dates(column: pl.Series) -> bool:
+    """Whether a column of times holds nothing but midnights: dates, as pandas holds them."""
+    if not isinstance(column.dtype, pl.Datetime) or column.null_count() == column.len():
+        return False
+    return bool((column.dt.time() == MIDNIGHT).all())
 
 
-def with_dates(rows: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
-    """Write the named times as dates; one that is not at midnight after all stays as it is."""
-    written = [
-        rows[name]
-        .dt.to_string("%Y-%m-%d")
-        .zip_with(rows[name].dt.time() == MIDNIGHT, write_key_text(rows[name]))
-        for name in names
-        if name in rows.columns
-    ]
-    return rows.with_columns(written) if written else rows
+def write_dates(times: pl.Series) -> pl.Series:
+    """Write times as dates; one that is not at midnight after all stays a time."""
+    is_date = times.dt.time() == MIDNIGHT
+    return times.dt.to_string("%Y-%m-%d").zip_with(is_date, write_key_text(times))
 
 
 def write_key_text(column: pl.Series) -> pl.Series:
@@ -73,28 +67,24 @@ def write_key_text(column: pl.Series) -> pl.Series:
     if kind == pl.String:
         return column
     if kind.is_float():
-        return _float_text(column)
+        return _write_floats(column)
     if kind.is_decimal():
         return column.cast(pl.String).str.replace(r"(\.\d*?)0+$", "$1").str.strip_suffix(".")
     if isinstance(kind, pl.Datetime):
-        return _datetime_text(column, kind)
+        zoned = kind.time_zone is not None
+        times = column.dt.convert_time_zone("UTC") if zoned else column
+        return times.dt.to_string(f"%Y-%m-%dT%H:%M:%S%.f{'Z' if zoned else ''}")
     if kind == pl.Date:
         return column.dt.to_string("%Y-%m-%d")
     return column.cast(pl.String, strict=False)
 
 
-def _float_text(column: pl.Series) -> pl.Series:
+def _write_floats(column: pl.Series) -> pl.Series:
     # pandas turns integers with gaps into floats: 7030.0 must meet 7030.
     present = column.fill_nan(None)
     whole = present.cast(pl.Int64, strict=False)
     is_whole = (present == whole.cast(column.dtype)).fill_null(value=False)
     return whole.cast(pl.String).zip_with(is_whole, present.cast(pl.String))
-
-
-def _datetime_text(column: pl.Series, kind: pl.Datetime) -> pl.Series:
-    if kind.time_zone is not None:
-        return column.dt.convert_time_zone("UTC").dt.to_string("%Y-%m-%dT%H:%M:%S%.fZ")
-    return column.dt.to_string("%Y-%m-%dT%H:%M:%S%.f")
 
 
 def make_canonical(text: pl.Series) -> pl.Series:
@@ -107,15 +97,10 @@ def make_canonical(text: pl.Series) -> pl.Series:
 
 
 def make_columns_canonical(texts: Sequence[pl.Series]) -> list[pl.Series]:
-    """Write several columns of key text so, in few calls: on a small table they are the cost.
-
-    Named by their places: Polars would take a name like ^x$ for a pattern.
-    """
-    if not texts:
-        return []
-    if texts[0].len() > MANY_CELLS:
-        return [text if _is_canonical(text) else _made_canonical([text])[0] for text in texts]
-    return _made_canonical(texts)
+    """Make several columns of key text canonical in few calls: on a small table the calls are the cost."""
+    if texts and texts[0].len() > MANY_CELLS:
+        return [text if _is_canonical(text) else _canonicalise([text])[0] for text in texts]
+    return _canonicalise(texts) if texts else []
 
 
 def _is_canonical(text: pl.Series) -> bool:
@@ -124,33 +109,38 @@ def _is_canonical(text: pl.Series) -> bool:
     return bool(cells.head(PROBED_CELLS).select(IS_CANONICAL).item() and cells.select(IS_CANONICAL).item())
 
 
-def _made_canonical(texts: Sequence[pl.Series]) -> list[pl.Series]:
-    rows = pl.DataFrame([text.alias(str(place)) for place, text in enumerate(texts)])
-    plain = rows.select_seq(PLAINER)
-    flags = plain.select_seq(IS_ODD, IS_PADDED).row(0)
-    found = []
-    for place, column in enumerate(plain.get_columns()):
-        done = column
-        if flags[place]:
-            done = _with_replaced(done, done.str.contains(ODD), _untangled)
-        if flags[len(texts) + place] or flags[place]:
-            padded = done.str.contains(PADDED_NUMBER)
-            done = _with_replaced(done, padded, _unpadded) if padded.any() else done
-        found.append(done)
-    return found
+def _canonicalise(texts: Sequence[pl.Series]) -> list[pl.Series]:
+    # Under numbers for names: Polars would take a name like ^x$ for a pattern.
+    rows = pl.DataFrame([text.alias(str(number)) for number, text in enumerate(texts)]).select_seq(PLAINER)
+    flags = rows.select_seq(IS_ODD, IS_PADDED).row(0)
+    return [
+        _canonicalise_column(text, is_odd, is_padded)
+        for text, is_odd, is_padded in zip(
+            rows.get_columns(), flags[: len(texts)], flags[len(texts) :], strict=True
+        )
+    ]
 
 
-def _with_replaced(text: pl.Series, where: pl.Series, change: Callable[[pl.Series], pl.Series]) -> pl.Series:
+def _canonicalise_column(text: pl.Series, is_odd: bool, is_padded: bool) -> pl.Series:
+    if is_odd:
+        text = _change_cells(text, text.str.contains(ODD), _replace_lookalikes)
+    if is_odd or is_padded:
+        padded = text.str.contains(PADDED_NUMBER)
+        text = _change_cells(text, padded, _strip_zeros) if padded.any() else text
+    return text
+
+
+def _change_cells(text: pl.Series, where: pl.Series, change: Callable[[pl.Series], pl.Series]) -> pl.Series:
     """Change only the cells that need it: most columns have few or none."""
     if where.all():
         return change(text)
     return text.clone().scatter(where.arg_true(), change(text.filter(where)))
 
 
-def _untangled(text: pl.Series) -> pl.Series:
+def _replace_lookalikes(text: pl.Series) -> pl.Series:
     plain = text.str.normalize("NFKC").str.to_lowercase().str.replace_many(LOOKALIKES)
     return plain.str.normalize("NFKC").str.replace_all(r"\s+", " ").str.strip_chars()
 
 
-def _unpadded(text: pl.Series) -> pl.Series:
+def _strip_zeros(text: pl.Series) -> pl.Series:
     return text.str.replace(WHOLE_NUMBER, "${1}${2}").str.replace("^-0$", "0")

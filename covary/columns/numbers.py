@@ -21,7 +21,7 @@ from covary.columns.number_forms import (
     parse_number,
     starts_likely,
 )
-from covary.columns.unused_cells import EXAMPLES, LONGEST_EXAMPLE
+from covary.columns.unused_cells import Tally, take_examples
 
 NUMBER_SHARE = 0.95
 SLIPS = 0.05  # of cells
@@ -50,12 +50,12 @@ class NumberReading:
     @property
     def description(self) -> str:
         """The reading in a short phrase, "" if there's nothing to say."""
-        units = _and(self.units)
+        units = _list_words(self.units)
         parts = [*self.signs, f"{units} multiplied out" if self.multiplies else units and f"the unit {units}"]
-        said = [f"numbers with {_and(filter(None, parts))}"] if any(parts) else []
+        phrases = [f"numbers with {_list_words(filter(None, parts))}"] if any(parts) else []
         if self.marks:
-            said.append(f"{_and(self.marks)} {'means' if len(self.marks) == 1 else 'mean'} missing")
-        return "; ".join(said)
+            phrases.append(f"{_list_words(self.marks)} {'means' if len(self.marks) == 1 else 'mean'} missing")
+        return "; ".join(phrases)
 
 
 PLAIN = NumberReading()
@@ -63,12 +63,10 @@ PLAIN = NumberReading()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NumbersRead:
-    """The numbers of a column, and a count of the cells that hold none."""
+    """The numbers of a column, null where a cell holds none, and a count of such cells."""
 
     values: pl.Series
-    missing: int
-    not_understood: int
-    examples: tuple[str, ...]  # of what was not understood: at most 3, the first as text, the long ones cut
+    unused: Tally
 
 
 def may_be_numbers(cells: Iterable[str]) -> bool:
@@ -97,7 +95,7 @@ def decide_number_reading(cells: pl.Series) -> NumberReading | None:
         shapes = shapes.sort("count", "cell", descending=[True, False]).head(_MOST_SHAPES)
     missing = {shape: count for shape, count in shapes.rows() if is_missing(shape)}
     present = {shape: count for shape, count in shapes.rows() if shape not in missing}
-    return _decide(present, len(cells) - sum(missing.values()))
+    return _decide_from_shapes(present, len(cells) - sum(missing.values()))
 
 
 def read_numbers(column: pl.Series, reading: NumberReading) -> NumbersRead:
@@ -107,53 +105,50 @@ def read_numbers(column: pl.Series, reading: NumberReading) -> NumbersRead:
     values = decimals.cast(pl.Float64, strict=False)
     absent = column.null_count()
     if values.null_count() == absent and values.is_finite().all():
-        return NumbersRead(values.alias(name), absent, 0, ())
+        return NumbersRead(values.alias(name), Tally(absent))
     odd = pl.DataFrame({"cell": column, "value": values}).select_seq(_ODD).to_series()
     short = column.gather(odd).to_frame("cell").select_seq(SHORT)
-    found = short.select_seq(_value(reading)).select_seq(_FINITE).to_series()
-    values = values.scatter(odd, found)
-    is_left = found.is_null()
-    is_unread = ~short.filter(is_left).select_seq(missing_or_one_of(reading.marks)).to_series()
-    unread = odd.filter(is_left).filter(is_unread)
+    numbers = short.select_seq(_value_in_cell(reading)).select_seq(_FINITE).to_series()
+    is_no_number = numbers.is_null()
+    is_unread = ~short.filter(is_no_number).select_seq(missing_or_one_of(reading.marks)).to_series()
+    unread = column.gather(odd.filter(is_no_number).filter(is_unread))
     missing = absent + len(is_unread) - len(unread)
-    return NumbersRead(values.alias(name), missing, len(unread), _examples(column.gather(unread)))
+    examples = take_examples(unread.str.strip_chars()) if len(unread) else ()
+    return NumbersRead(values.scatter(odd, numbers).alias(name), Tally(missing, len(unread), examples))
 
 
-def _examples(unread: pl.Series) -> tuple[str, ...]:
-    if not len(unread):
-        return ()
-    cut = unread.str.strip_chars().str.head(LONGEST_EXAMPLE)
-    return tuple(cut.unique().sort().head(EXAMPLES).to_list())
-
-
-def _decide(present: dict[str, int], cells: int) -> NumberReading | None:
+def _decide_from_shapes(present: dict[str, int], cells: int) -> NumberReading | None:
     """Weigh the shapes of the cells that are there."""
     point, comma = (
         {shape: number for shape, count in present.items() if (number := parse_number(shape, count, decimal))}
         for decimal in ".,"
     )
-    # A shape that is a number by one convention only tells: 1.234,5 or 0,5 or 1,234,567; 1,234 doesn't.
-    votes = [sum(present[shape] for shape in told) for told in (point.keys() - comma, comma.keys() - point)]
+    # A shape that is a number by one convention only decides: 1.234,5 or 0,5 or 1,234,567; 1,234 doesn't.
+    only_point, only_comma = (
+        sum(present[shape] for shape in shapes) for shapes in (point.keys() - comma, comma.keys() - point)
+    )
     # Where commas could separate thousands, a few slips such as 1,23 must not make all of them decimal.
     undecided = sum(present[shape] for shape in point.keys() & comma.keys() if "," in shape)
     decimal, numbers = (".", point)
-    if votes[1] > max(votes[0], SLIPS * undecided):
+    if only_comma > max(only_point, SLIPS * undecided):
         decimal, numbers = (",", comma)
-    units, multiplies = _units(list(numbers.values()))
+    units, multiplies = _find_units(list(numbers.values()))
     numbers = {shape: number for shape, number in numbers.items() if number.unit in {"", *units}}
     read = sum(number.count for number in numbers.values())
     codes = sum(count for shape, count in present.items() if is_code(shape))
     others = {shape: count for shape, count in present.items() if shape not in numbers}
-    marks = _marks(others, read, bool(units) or any(number.is_measure for number in numbers.values()))
-    there = cells - sum(others[mark] for mark in marks)
-    if not read or read < NUMBER_SHARE * there or codes > CODE_SHARE * read:
+    marks = _find_marks(others, read, bool(units) or any(number.is_measure for number in numbers.values()))
+    known = cells - sum(others[mark] for mark in marks)
+    if not read or read < NUMBER_SHARE * known or codes > CODE_SHARE * read:
         return None
     dressed = decimal == "," or not all(map(PLAIN_DECIMAL.fullmatch, numbers))
     spaced = any(re.search(r"[\s'’]", number.digits) for number in numbers.values())
-    return NumberReading(decimal, marks, units, multiplies, dressed, spaced, _signs(numbers, decimal))
+    return NumberReading(
+        decimal, marks, units, multiplies, dressed, spaced, _describe_signs(numbers, decimal)
+    )
 
 
-def _units(numbers: list[WrittenNumber]) -> tuple[tuple[str, ...], bool]:
+def _find_units(numbers: list[WrittenNumber]) -> tuple[tuple[str, ...], bool]:
     """The units that are understood, and whether they multiply: magnitudes, or else the commonest."""
     measures = any(number.is_measure for number in numbers)
     counts: Counter[str] = Counter()
@@ -169,7 +164,7 @@ def _units(numbers: list[WrittenNumber]) -> tuple[tuple[str, ...], bool]:
     return ((common,) if common else ()), False
 
 
-def _marks(others: dict[str, int], read: int, measures: bool) -> tuple[str, ...]:
+def _find_marks(others: dict[str, int], read: int, measures: bool) -> tuple[str, ...]:
     """Which of the texts that are no numbers mean missing."""
     letters = [text for text in others if LETTER_MARK.fullmatch(text)]
     if not measures:  # whole numbers beside several letters are codes: grades, classes
@@ -183,7 +178,7 @@ def _marks(others: dict[str, int], read: int, measures: bool) -> tuple[str, ...]
     return tuple(sorted(letters + recurring if is_few else letters))
 
 
-def _signs(numbers: dict[str, WrittenNumber], decimal: str) -> tuple[str, ...]:
+def _describe_signs(numbers: dict[str, WrittenNumber], decimal: str) -> tuple[str, ...]:
     """What the numbers are written with, in words."""
     signs = sorted({number.sign for number in numbers.values()} - {""})
     marks = {mark for number in numbers.values() for mark in re.sub("[0-9e.+-]", "", number.digits)}
@@ -193,12 +188,12 @@ def _signs(numbers: dict[str, WrittenNumber], decimal: str) -> tuple[str, ...]:
     return (*signs, *seen, *(["parentheses"] if any("(" in shape for shape in numbers) else []))
 
 
-def _and(words: Iterable[str]) -> str:
+def _list_words(words: Iterable[str]) -> str:
     *first, last = list(words) or [""]
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def _value(reading: NumberReading) -> pl.Expr:
+def _value_in_cell(reading: NumberReading) -> pl.Expr:
     """The number in a stripped cell, null if there's none."""
     if not reading.dressed:
         return _PLAIN_VALUE

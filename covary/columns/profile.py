@@ -1,4 +1,4 @@
-"""Which columns can be keys and which are numbers, told by their values and not only by their type."""
+"""Which columns can be keys and which are numbers: their values decide, and not only their type."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
@@ -61,20 +61,19 @@ def profile_columns(rows: pl.DataFrame, whole: bool = True) -> list[ColumnProfil
     return [
         profile
         for start in range(0, len(columns), at_once)
-        for profile in _profiles(columns[start : start + at_once], whole)
+        for profile in _profile_together(columns[start : start + at_once], whole)
     ]
 
 
-def _profiles(sample: Sequence[pl.Series], whole: bool) -> list[ColumnProfile]:
+def _profile_together(sample: Sequence[pl.Series], whole: bool) -> list[ColumnProfile]:
     """Profile some columns together: on a small table the calls of Polars are the cost."""
-    dtypes = [column.dtype for column in sample]
-    texts = [
-        c.cast(pl.String) for c, dtype in zip(sample, dtypes, strict=True) if isinstance(dtype, TEXT_TYPES)
-    ]
-    numbers = [column for column, dtype in zip(sample, dtypes, strict=True) if dtype.is_numeric()]
-    facts = count_text(texts) | count_numbers(numbers)
+    texts = [column.cast(pl.String) for column in sample if isinstance(column.dtype, TEXT_TYPES)]
+    numbers = [column for column in sample if column.dtype.is_numeric()]
+    counts = count_text(texts) | count_numbers(numbers)
     return [
-        _profile(column, facts[column.name], whole) if column.name in facts else _declared(column, whole)
+        _profile_cells(column, counts[column.name], whole)
+        if column.name in counts
+        else _profile_type(column, whole)
         for column in sample
     ]
 
@@ -82,13 +81,13 @@ def _profiles(sample: Sequence[pl.Series], whole: bool) -> list[ColumnProfile]:
 def use_numbers_read(
     rows: pl.DataFrame, profiles: Sequence[ColumnProfile], keys: Collection[str]
 ) -> pl.DataFrame:
-    """Put the numbers that profiling found in place of the text they were read from."""
-    known = {
+    """Put the numbers that profiling has read in place of their text."""
+    numbers = {
         p.name: pl.Series(p.name, p.values)
         for p in profiles
         if p.values is not None and p.values.size == rows.height and p.name not in keys
     }
-    return pl.DataFrame([known.get(column.name, column) for column in rows.get_columns()])
+    return pl.DataFrame([numbers.get(column.name, column) for column in rows.get_columns()])
 
 
 def choose_columns(
@@ -121,12 +120,12 @@ def take_runs(rows: pl.DataFrame, most: int, runs: int) -> pl.DataFrame:
     return pl.concat([rows.slice(number * step, length) for number in range(runs)])
 
 
-def _profile(column: pl.Series, counts: ColumnCounts, whole: bool) -> ColumnProfile:
+def _profile_cells(column: pl.Series, counts: ColumnCounts, whole: bool) -> ColumnProfile:
     name = column.name
     if not counts.present:
         return _unused(name, "empty", Cause.NO_VALUES)
     if counts.numbers < NUMBER_SHARE * counts.present:
-        return _text_profile(column, counts, whole)
+        return _profile_text(column, counts, whole)
     number = counts.reading
     values = counts.values if counts.numbers == counts.values.size else None
     if counts.whole < counts.numbers or number.dressed:
@@ -166,11 +165,11 @@ def _may_be_compact_dates(identifies: Reason, counts: ColumnCounts) -> bool:
     return identifies.cause is Cause.CALENDAR_DATES or (is_named and in_range)
 
 
-def _text_profile(column: pl.Series, counts: ColumnCounts, whole: bool) -> ColumnProfile:
+def _profile_text(column: pl.Series, counts: ColumnCounts, whole: bool) -> ColumnProfile:
     name = column.name
-    if counts.length > LONGEST_KEY:
+    if counts.sample and counts.sample.length > LONGEST_KEY:
         return _unused(name, "text", Cause.LONG_TEXT)
-    key = decide_key_reading(name, column, looks=counts.looks, whole=whole)
+    key = decide_key_reading(name, column, sample=counts.sample, whole=whole)
     reason = Reason(Cause.TEXT if counts.varies else Cause.ONE_VALUE)
     is_period = counts.varies and key.time is not None
     return ColumnProfile(name, _kind_of(key), counts.varies, False, reason, key=key, is_period=is_period)
@@ -182,7 +181,7 @@ def _kind_of(key: KeyReading) -> str:
     return key.kind
 
 
-def _declared(column: pl.Series, whole: bool) -> ColumnProfile:
+def _profile_type(column: pl.Series, whole: bool) -> ColumnProfile:
     """Profile a column by its type: booleans, dates and times are keys; lists, bytes and the like are not."""
     kind = DECLARED_KINDS.get(column.dtype.base_type())
     if kind is None:

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+import polars as pl
+
 EXAMPLES, LONGEST_EXAMPLE = 3, 60
 
 
@@ -14,11 +16,15 @@ class Tally:
     examples: tuple[str, ...] = ()
 
     def __add__(self, other: "Tally") -> "Tally":
-        # The smallest texts, so that the order of rows and chunks does not matter.
         examples = sorted({text[:LONGEST_EXAMPLE] for text in (*self.examples, *other.examples)})[:EXAMPLES]
         return Tally(
             self.missing + other.missing, self.not_understood + other.not_understood, tuple(examples)
         )
+
+
+def take_examples(cells: pl.Series) -> tuple[str, ...]:
+    """Return the smallest of some stripped cells, so that the order of rows and chunks does not matter."""
+    return tuple(cells.str.head(LONGEST_EXAMPLE).unique().sort().head(EXAMPLES).to_list())
 
 
 class Tallies(dict[str, Tally]):

@@ -25,13 +25,16 @@ class NumberColumns:
 
     def without(self, columns: Sequence[str]) -> "NumberColumns":
         """Leave some columns out."""
-        kept = [place for place, mine in enumerate(self.names) if mine not in columns]
+        kept = [row for row, name in enumerate(self.names) if name not in columns]
         if len(kept) == len(self.names):
             return self
-        names = tuple(self.names[place] for place in kept)
-        counts = [self.counts[place] for place in kept]
-        odd_rows = [self.odd_rows[place] for place in kept]
-        return NumberColumns(names, self.values[kept], self.has_gaps[kept], counts, odd_rows)
+        return NumberColumns(
+            tuple(self.names[row] for row in kept),
+            self.values[kept],
+            self.has_gaps[kept],
+            [self.counts[row] for row in kept],
+            [self.odd_rows[row] for row in kept],
+        )
 
     def counts_of(self, column: int, with_key: npt.NDArray[np.intp] | None) -> Counts:
         """Count what a column lacks in the rows that have a key: a row is dropped for one reason only."""
@@ -57,7 +60,7 @@ def stack_numbers(columns: Mapping[str, pl.Series]) -> NumberColumns:
     nulls = [column.null_count() for column in columns.values()]
     rows = values.shape[1]
     odd_rows = [
-        _places_of_odd(column) if null + count < rows else np.empty(0, dtype=np.intp)
+        _find_odd_rows(column) if null + count < rows else np.empty(0, dtype=np.intp)
         for column, null, count in zip(columns.values(), nulls, present.tolist(), strict=True)
     ]
     counts = [
@@ -67,7 +70,7 @@ def stack_numbers(columns: Mapping[str, pl.Series]) -> NumberColumns:
     return NumberColumns(tuple(columns), values, has_gaps, counts, odd_rows)
 
 
-def _places_of_odd(column: pl.Series) -> npt.NDArray[np.intp]:
+def _find_odd_rows(column: pl.Series) -> npt.NDArray[np.intp]:
     return np.flatnonzero(column.is_not_null().to_numpy() & ~np.isfinite(column.to_numpy()))
 
 
@@ -75,13 +78,13 @@ def read_number_columns(
     rows: pl.DataFrame, readings: Mapping[str, NumberReading], tallies: Tallies
 ) -> dict[str, pl.Series]:
     """Read columns as Float64, each in its own way: what is not a number becomes null, and is counted."""
-    found = {name: _as_numbers(rows[name], reading) for name, reading in readings.items()}
-    for name, read in found.items():
-        tallies.add(name, Tally(read.missing, read.not_understood, read.examples))
-    return {name: read.values for name, read in found.items()}
+    columns = {name: _read_column(rows[name], reading) for name, reading in readings.items()}
+    for name, read in columns.items():
+        tallies.add(name, read.unused)
+    return {name: read.values for name, read in columns.items()}
 
 
-def _as_numbers(column: pl.Series, reading: NumberReading) -> NumbersRead:
+def _read_column(column: pl.Series, reading: NumberReading) -> NumbersRead:
     column = column.alias("")  # Polars would take a name like ^x$ for a pattern
     if isinstance(column.dtype, pl.Categorical | pl.Enum):
         column = column.cast(pl.String)
@@ -89,6 +92,6 @@ def _as_numbers(column: pl.Series, reading: NumberReading) -> NumbersRead:
         return read_numbers(column, reading)
     if not column.dtype.is_numeric():
         nothing = pl.Series([None], dtype=pl.Float64).new_from_index(0, column.len())
-        return NumbersRead(nothing, column.null_count(), column.len() - column.null_count(), ())
+        return NumbersRead(nothing, Tally(column.null_count(), column.len() - column.null_count()))
     numbers = column if column.dtype == pl.Float64 else column.cast(pl.Float64, strict=False)
-    return NumbersRead(numbers, column.len() - int(np.isfinite(numbers.to_numpy()).sum()), 0, ())
+    return NumbersRead(numbers, Tally(column.len() - int(np.isfinite(numbers.to_numpy()).sum())))

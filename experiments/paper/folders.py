@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from covary import build_index
-from covary.columns.key_text import dates_held_as_times, with_dates, write_key_text
+from covary.columns.key_text import holds_dates, write_dates, write_key_text
 from covary.columns.profile import profile_columns
 from covary.columns.unused_cells import Tallies
 from covary.query.ask import Index, open_index
@@ -78,10 +78,10 @@ def _columns_of_tables(tables: pl.DataFrame) -> pl.DataFrame:
     for path, numbers, keys, values in tables.iter_rows():
         rows = pl.concat(open_table(path, list(dict.fromkeys([*keys, *values]))).batches)
         readings = {profile.name: profile.number for profile in profile_columns(rows)}
-        rows = with_dates(rows, dates_held_as_times(rows))
         for number, key, value in zip(numbers, keys, values, strict=True):
             read = read_number_columns(rows, {value: readings[value]}, Tallies())[value]
-            cells = pl.DataFrame({"key": write_key_text(rows[key]), "number": read})
+            write = write_dates if holds_dates(rows[key]) else write_key_text
+            cells = pl.DataFrame({"key": write(rows[key]), "number": read})
             present = cells.filter(pl.col("key") != "", pl.col("number").is_finite())
             means = present.group_by("key").agg(pl.col("number").mean())
             hashes = SCHEMES["xxhash64"].identify([means["key"]])[0].hashes.view(np.int64)

@@ -106,8 +106,8 @@ def test_numbers_are_read_past_a_hostile_cell(reading):
         assert_quick(lambda cells=cells: read_numbers(cells, reading), kind, 8 * SECONDS)
         read = read_numbers(cells, reading)
         assert read.values.to_list() == [None, 12.0, None]
-        assert (read.missing, read.not_understood) == (1, 1)
-        assert all(len(text) <= LONGEST_EXAMPLE for text in read.examples)
+        assert (read.unused.missing, read.unused.not_understood) == (1, 1)
+        assert all(len(text) <= LONGEST_EXAMPLE for text in read.unused.examples)
 
 
 def test_many_hostile_shapes_are_weighed_at_once():
@@ -121,8 +121,8 @@ def test_the_longest_cells_of_a_column_of_numbers_are_not_understood():
     reading = decide_number_reading(cells)
     assert reading is not None
     read = read_numbers(cells, reading)
-    assert (read.values.null_count(), read.missing, read.not_understood) == (2, 0, 2)
-    assert read.examples == (spaces[:LONGEST_EXAMPLE], dashes[:LONGEST_EXAMPLE])
+    assert (read.values.null_count(), read.unused.missing, read.unused.not_understood) == (2, 0, 2)
+    assert read.unused.examples == (spaces[:LONGEST_EXAMPLE], dashes[:LONGEST_EXAMPLE])
 
 
 def test_padding_around_a_number_does_not_make_it_long():
@@ -146,7 +146,7 @@ def test_long_cells_that_differ_at_their_end_only_are_two_values():
 
 def test_examples_are_cut_before_the_smallest_are_chosen():
     cells = pl.Series(["1,000"] * 100 + ["a" * LONGEST_EXAMPLE + str(number) for number in range(5)] + ["b"])
-    assert read_numbers(cells, READINGS[0]).examples == ("a" * LONGEST_EXAMPLE, "b")
+    assert read_numbers(cells, READINGS[0]).unused.examples == ("a" * LONGEST_EXAMPLE, "b")
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ import pytest
 from covary import join, sketch
 from covary.columns.key_text import (
     MANY_CELLS,
-    dates_held_as_times,
+    holds_dates,
     make_canonical,
-    with_dates,
+    write_dates,
     write_key_text,
 )
 
@@ -64,11 +64,9 @@ def test_categories_and_truths_are_written_as_text():
 def test_times_all_at_midnight_are_dates():
     days = pl.Series("day", [datetime(2013, 7, 1), None, datetime(2013, 7, 2)])
     hours = pl.Series("hour", [datetime(2013, 7, 1), datetime(2013, 7, 1, 5), None])
-    rows = pl.DataFrame([days, hours])
-    assert dates_held_as_times(rows) == ["day"]
-    written = with_dates(rows, ["day"])
-    assert write_key_text(written["day"]).to_list() == ["2013-07-01", None, "2013-07-02"]
-    assert write_key_text(written["hour"]).to_list()[0] == "2013-07-01T00:00:00"
+    assert (holds_dates(days), holds_dates(hours)) == (True, False)
+    assert write_dates(days).to_list() == ["2013-07-01", None, "2013-07-02"]
+    assert write_key_text(hours).to_list()[0] == "2013-07-01T00:00:00"
 
 
 def test_a_pandas_date_joins_a_date_written_as_text():

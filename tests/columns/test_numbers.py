@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from covary.columns.number_forms import ABSENT
 from covary.columns.numbers import NUMBER_SHARE, PLAIN, decide_number_reading, may_be_numbers, read_numbers
+from covary.columns.unused_cells import Tally
 
 
 def text(cells):
@@ -166,14 +167,14 @@ def test_a_slip_does_not_make_codes_of_numbers():
 )
 def test_a_censored_cell_is_missing(cell):
     read = read_numbers(text(["16", cell, "17"]), reading_of("16", cell, "17"))
-    assert (read.values.to_list(), read.missing, read.not_understood) == ([16, None, 17], 1, 0)
+    assert (read.values.to_list(), read.unused) == ([16, None, 17], Tally(1))
 
 
 @pytest.mark.parametrize("mark", [*sorted(ABSENT), "\\N", "#N/A", " NaN ", "INF", " $-   ", "***", "—", "…"])
 def test_a_mark_of_absence_is_missing_and_never_nought(mark):
     for number in ("1", "$1"):
         read = read_numbers(text([mark, number, None]), reading_of(mark, number, None))
-        assert (read.values.to_list(), read.missing, read.not_understood) == ([None, 1, None], 2, 0)
+        assert (read.values.to_list(), read.unused) == ([None, 1, None], Tally(2))
 
 
 def test_plain_decimals_need_no_more_than_a_cast():
@@ -181,19 +182,19 @@ def test_plain_decimals_need_no_more_than_a_cast():
     assert decide_number_reading(column) == PLAIN
     read = read_numbers(column, PLAIN)
     assert read.values.equals(pl.Series("x", [1.0, -2.5, 3.0, 0.5, 1000.0, None]), check_names=True)
-    assert (read.missing, read.not_understood, read.examples) == (1, 0, ())
+    assert read.unused == Tally(1)
 
 
 def test_what_is_not_understood_is_counted_and_shown():
     read = read_numbers(text(["1", "zebra", " Ant", "bee", "bee", "cow", "1,5", "inf", "1e999"]), PLAIN)
     assert read.values.to_list() == [1] + [None] * 8
-    assert (read.missing, read.not_understood, read.examples) == (1, 7, ("1,5", "1e999", "Ant"))
+    assert read.unused == Tally(1, 7, ("1,5", "1e999", "Ant"))
 
 
 def test_a_reading_made_of_a_sample_reads_what_the_sample_lacked():
     reading = reading_of("$5", "$7.50")
     read = read_numbers(text(["($1,234)", "€5", "7%", "x"]), reading)
-    assert (read.values.to_list(), read.examples) == ([-1234, 5, 7, None], ("x",))
+    assert (read.values.to_list(), read.unused.examples) == ([-1234, 5, 7, None], ("x",))
     assert (read.values.name, read.values.dtype) == ("x", pl.Float64)
 
 
@@ -205,7 +206,7 @@ def test_nearly_all_cells_must_be_numbers():
 def test_reading_an_empty_column_gives_an_empty_one():
     for reading in (PLAIN, reading_of("1,5")):
         read = read_numbers(text([]), reading)
-        assert (len(read.values), read.values.dtype, read.missing) == (0, pl.Float64, 0)
+        assert (len(read.values), read.values.dtype, read.unused.missing) == (0, pl.Float64, 0)
 
 
 @pytest.mark.parametrize(
@@ -289,14 +290,14 @@ def test_the_order_of_cells_changes_no_reading(cells, seed):
     assume(reading is not None)
     one, other = (read_numbers(text(order), reading) for order in (cells, shuffled))
     assert one.values.sort().equals(other.values.sort())
-    assert (one.missing, one.examples) == (other.missing, other.examples)
+    assert one.unused == other.unused
 
 
 @given(sample=COLUMNS, cells=COLUMNS)
 def test_every_cell_is_counted(sample, cells):
     read = read_numbers(text(cells), decide_number_reading(text(sample)) or PLAIN)
     found = len(cells) - read.values.null_count()
-    assert found + read.missing + read.not_understood == len(cells) == len(read.values)
+    assert found + read.unused.missing + read.unused.not_understood == len(cells) == len(read.values)
     assert read.values.is_finite().all()
 
 
@@ -306,5 +307,5 @@ def test_a_column_reads_as_it_was_judged(cells):
     assume(reading is not None)
     read = read_numbers(text(cells), reading)
     found = len(cells) - read.values.null_count()
-    assert 0 < found >= NUMBER_SHARE * (len(cells) - read.missing)
+    assert 0 < found >= NUMBER_SHARE * (len(cells) - read.unused.missing)
     assert may_be_numbers([cell.strip() for cell in cells if cell is not None])

@@ -142,7 +142,7 @@ def test_a_slip_does_not_turn_thousands_into_fractions():
     for slip in ("1,23", "12,5"):
         read = read_numbers(pl.Series([*cells, slip]), decide_number_reading(pl.Series([*cells, slip])))
         assert read.values.to_list()[:-1] == [float(n) for n in range(300, 9000, 9)]
-        assert (read.not_understood, read.examples) == (1, (slip,))
+        assert (read.unused.not_understood, read.unused.examples) == (1, (slip,))
 
 
 def test_midnights_with_a_zone_are_the_days_of_that_place():
