@@ -16,7 +16,7 @@ from covary.index.manifest import Manifest
 from covary.index.segment_files import write_segment
 from covary.index.segment_layout import build_segment
 from covary.index.table_records import TableRecord
-from covary.query.options import Settings
+from covary.query.options import QueryOptions
 from covary.sketching.sketch_types import ColumnPair, Counts, Sketch, SketchConfig
 from experiments.indexes import bytes_of
 
@@ -79,7 +79,7 @@ def grow(count: int, folder: Path) -> Grown:
 
 
 def _ask(index: covary.Index, asking: list[Sketch]) -> tuple[np.ndarray, float]:
-    settings, times, joinable = Settings(), [], []
+    settings, times, joinable = QueryOptions(), [], []
     for place, query in enumerate(asking):
         started = time.perf_counter()
         found = index.answer(query, settings)

@@ -23,7 +23,7 @@ from covary.index.segment_files import write_segment
 from covary.index.segment_layout import build_segment
 from covary.index.table_records import TableRecord
 from covary.query.ask import Index
-from covary.query.options import Settings
+from covary.query.options import QueryOptions as Settings  # the name that older trees have, for timed.py
 from covary.sketching.sketch_types import ColumnPair, Counts, Sketch, SketchConfig
 
 COUNTS, SIZES = (10_000, 100_000, 1_000_000), (256, 1024)

@@ -3,14 +3,14 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from covary.pipeline.session import running_session
 from covary.pipeline.spark_questions import Question, answer_many, find_pairs
 from covary.query.all_pairs import Pairs
 from covary.query.ask import Index
 from covary.query.candidates import OnProgress
-from covary.query.options import Settings
+from covary.query.options import GivenOptions, QueryOptions
 from covary.sketching.open_table import Frame, KeyName
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def query(
     index: Index | str | os.PathLike[str],
     queries: Sequence[Question | tuple[Frame, KeyName, str]],
     spark: "SparkSession | None" = None,
-    **options: Any,
+    **options: Unpack[GivenOptions],
 ) -> "DataFrame":
     """Answer many queries at once on Spark, as `Index.query` answers each.
 
@@ -36,9 +36,8 @@ def query(
         hits, the rest as in `Hit`. A query that can't be answered has one row, with its "problem". Rows are
         computed when they are taken: collect or write them before the index is changed.
     """
-    return answer_many(
-        _index(index), [Question(*each) for each in queries], spark or running_session(), options
-    )
+    questions = [Question(*each) for each in queries]
+    return answer_many(_index(index), questions, spark or running_session(), QueryOptions(**options))
 
 
 def pairs(
@@ -58,8 +57,8 @@ def pairs(
         on_progress: called with how many columns are done, of how many.
         options: `rank`, `min_sample`, `correction`, `max_q` and `small_numbers` of `Index.query`.
     """
-    settings = Settings(top=top, **options)
-    return find_pairs(_index(index), settings, spark or running_session(), on_progress)
+    chosen = QueryOptions(top=top, **options)
+    return find_pairs(_index(index), chosen, spark or running_session(), on_progress)
 
 
 def _index(index: Index | str | os.PathLike[str]) -> Index:

@@ -27,7 +27,7 @@ from covary.statistics.correlation import SMALLEST_SAMPLE
 from covary.statistics.estimate import Estimate
 from covary.statistics.key_sets import KeySets, SetEstimate
 from covary.statistics.measures import MEASURES
-from covary.statistics.ranking import BASELINES
+from covary.statistics.ranking import RANKERS
 
 
 def hits_view(hits: Hits, width: int) -> RenderableType:
@@ -150,7 +150,7 @@ def _line_of_chance(hits: Hits, by_chance: Sequence[Hit]) -> str:
     best = by_chance[0]
     line = f"{shuffled}, the best hit is {best.table}.{best.value}: "
     line += f"{MEASURES[hits.measure].symbol} = {format_r(best.correlation or 0.0)}"
-    if hits.rank not in BASELINES:
+    if not RANKERS[hits.rank].is_baseline:
         above = sum(hit.score > best.score for hit in hits)
         line += (
             f"; {above} of the {len(hits)} shown {'ranks' if above == 1 else 'rank'} above it" if hits else ""

@@ -10,7 +10,7 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import typer
 
@@ -18,6 +18,7 @@ from covary.cli import ask as comparing
 from covary.cli import options, upkeep
 from covary.cli.commands import Command, Commands, complain
 from covary.errors import CovaryError
+from covary.query.options import GivenOptions
 
 if TYPE_CHECKING:
     from covary.index.history import Change
@@ -217,29 +218,15 @@ def info(
 
 
 @app.command(cls=Command, rich_help_panel="Ask")
+@options.query_options(*options.OPTIONS)
 def query(
     table: options.Table,
     key: options.Key,
     value: options.Value,
     index: options.AskedIndex,
-    by: options.By = None,
-    aggregate: options.Aggregate = "mean",
-    top: options.Top = 10,
-    measure: options.Measure = "pearson",
-    rank: options.Rank = "finite-population",
-    interval: options.Interval = None,
-    confidence: options.Confidence = 0.95,
-    max_q: options.MaxQ = None,
-    correction: options.Correction = "bh",
-    null: options.Null = False,
-    min_sample: options.MinSample = 10,
-    retrieve: options.Retrieve = None,
-    shortlist: options.Shortlist = 200,
-    include_own: options.IncludeOwn = False,
-    small_numbers: options.SmallNumbers = False,
-    explain: options.Explain = False,
-    seed: options.Seed = 0,
+    *,
     as_json: options.Json = False,
+    **chosen: Unpack[GivenOptions],
 ) -> None:
     """Find the columns that join with yours and move together with it.
 
@@ -255,29 +242,7 @@ def query(
 
     opened = open_index(index)
     with showing_work() as show:
-        hits = opened.query(
-            table,
-            key,
-            value,
-            by=by,
-            aggregate=aggregate,
-            top=top,
-            measure=measure,
-            rank=rank,
-            interval=interval,
-            confidence=confidence,
-            max_q=max_q,
-            correction=correction,
-            null=null,
-            min_sample=min_sample,
-            retrieve=retrieve,
-            shortlist=shortlist,
-            include_own=include_own,
-            small_numbers=small_numbers,
-            explain=explain,
-            seed=seed,
-            on_progress=show,
-        )
+        hits = opened.query(table, key, value, on_progress=show, **chosen)
     if as_json:
         print_json(hits.to_dict())
     else:

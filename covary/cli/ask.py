@@ -2,21 +2,22 @@
 
 import time
 from dataclasses import asdict
+from typing import Unpack
 
 from covary.cli import options
+from covary.query.options import GivenOptions, QueryOptions
 
 
+@options.query_options(
+    "top", "rank", "max_q", "correction", "min_sample", "small_numbers", top=(1000, "How many pairs to show.")
+)
 def pairs(
     index: options.IndexFolder,
-    top: options.TopPairs = 1000,
-    rank: options.Rank = "finite-population",
-    max_q: options.MaxQ = None,
-    correction: options.Correction = "bh",
-    min_sample: options.MinSample = 10,
-    small_numbers: options.SmallNumbers = False,
+    *,
     master: options.Master = None,
     remote: options.Remote = None,
     as_json: options.Json = False,
+    **chosen: Unpack[GivenOptions],
 ) -> None:
     """List the most correlated pairs of columns of a whole index, found on Spark.
 
@@ -29,33 +30,25 @@ def pairs(
     from covary.cli.terminal import console, print_json, show
     from covary.pipeline.spark_errors import check_address, naming_spark
     from covary.query.ask import open_index
-    from covary.query.options import Settings
 
     opened = open_index(index)
-    Settings(top=top, rank=rank, max_q=max_q, correction=correction, min_sample=min_sample)  # before Spark
+    QueryOptions(**chosen)  # which must be right before Spark starts
     with showing_work("{done:,} of {total:,} columns compared", STARTING_SPARK) as tell:
         from covary import spark
         from covary.pipeline.session import session
 
         check_address(master, remote)
         with naming_spark(master or remote or "local[*]"), session(None, master, remote) as running:
-            found = spark.pairs(
-                opened,
-                top,
-                running,
-                on_progress=tell,
-                rank=rank,
-                max_q=max_q,
-                correction=correction,
-                min_sample=min_sample,
-                small_numbers=small_numbers,
-            )
+            found = spark.pairs(opened, spark=running, on_progress=tell, **chosen)
     if as_json:
         print_json(found.to_dict())
     else:
         show(pairs_view(found, console().width))
 
 
+@options.query_options(
+    "by", "aggregate", "measure", "interval", "confidence", "seed", seed=(0, "Of resampling.")
+)
 def estimate(
     left: options.LeftTable,
     right: options.RightTable,
@@ -63,16 +56,12 @@ def estimate(
     left_value: options.LeftValue,
     right_key: options.RightKey,
     right_value: options.RightValue,
-    by: options.By = None,
-    aggregate: options.Aggregate = "mean",
+    *,
     size: options.Size = 1024,
-    measure: options.Measure = "pearson",
-    interval: options.Interval = None,
-    confidence: options.Confidence = 0.95,
-    seed: options.ResamplingSeed = 0,
     hash: options.Hash = "xxhash64",
     keys: options.KeyText = None,
     as_json: options.Json = False,
+    **chosen: Unpack[GivenOptions],
 ) -> None:
     """Estimate how two columns of two tables move together, without an index.
 
@@ -84,16 +73,18 @@ def estimate(
     from covary.columns.key_text import choose_normaliser
     from covary.query.hits import QueryNote
     from covary.sketching.sketch_types import SketchConfig
-    from covary.statistics.estimate import HowToMeasure, estimate_sample
+    from covary.statistics.estimate import estimate_sample
     from covary.statistics.join import join, sketch_both
 
     started = time.perf_counter()
-    how = HowToMeasure(measure, interval, confidence, seed)
+    asked = QueryOptions(**chosen)
     with showing_work():
-        config = SketchConfig(size, (aggregate,), hash, choose_normaliser(keys, hash))
-        mine, other = sketch_both((left, left_key, left_value), (right, right_key, right_value), config, by)
+        config = SketchConfig(size, (asked.aggregate,), hash, choose_normaliser(keys, hash))
+        mine, other = sketch_both(
+            (left, left_key, left_value), (right, right_key, right_value), config, asked.by
+        )
         sample = join(mine, other)
-        found = estimate_sample(sample, how)
+        found = estimate_sample(sample, asked.how)
     elapsed_ms = (time.perf_counter() - started) * 1e3
     sides = QueryNote.of(mine), QueryNote.of(other)
     if as_json:

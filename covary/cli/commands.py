@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from covary.errors import CovaryError, DamagedTable, tells_secrets
+from covary.query.options import fill_in_choices
 from covary.secrets import Secrets
 
 USER_MISTAKE = CovaryError.exit_code
@@ -36,6 +37,12 @@ class PlainHelp:
 
 class Command(PlainHelp, TyperCommand):
     """One command of covary."""
+
+    def format_help(self, ctx: FromClick, formatter: FromClick) -> None:
+        """Show the help, with what can be chosen: only now is it loaded."""
+        for option in self.params:
+            option.help = fill_in_choices(option.help or "")  # type: ignore[attr-defined]
+        super().format_help(ctx, formatter)
 
 
 class Commands(PlainHelp, TyperGroup):

@@ -1,11 +1,17 @@
 """What can be given to the commands, and the words of --help."""
 
+from collections.abc import Callable
+from inspect import Parameter
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from covary import __version__
+from covary.query.options import Function, explained_options, name_keywords, option_parameters
+
+OPTIONS = dict(explained_options())
+PARAMETERS = {each.name: each for each in option_parameters()}
 
 HELP = """\
 Which tables join with mine on this key and hold a column that moves together with mine, and how sure are we?
@@ -23,7 +29,7 @@ ONE_TABLE = (
     "a file or its URL, the folder of a Delta or Iceberg table, or a table of a database: "
     "shop.sqlite#orders, postgresql://host/db#orders."
 )
-AGGREGATES = "How rows of one key become one number: mean, sum, count, min, max, first or last."
+AGGREGATES = "How rows of one key become one number: {aggregates}."
 
 
 def _argument(metavar: str, help: str) -> object:
@@ -38,6 +44,34 @@ def _flag(name: str, help: str) -> object:
     """Make an option without a value."""
     # Without a name typer adds a --no-...; without a metavar it shows the flag as if it took a <bool>.
     return typer.Option(name, metavar="", help=help)
+
+
+def query_options(*names: str, **changed: tuple[object, str]) -> Callable[[Function], Function]:
+    """Give a command options of a query: their defaults and words are those of covary.query.options.
+
+    Args:
+        names: of the options.
+        changed: the default and the words of those that are otherwise in this command.
+    """
+
+    def give(command: Function) -> Function:
+        name_keywords(command, [_as_parameter(name, *changed.get(name, ())) for name in names])
+        return command
+
+    return give
+
+
+def _as_parameter(name: str, default: object = None, words: str = "") -> Parameter:
+    own = PARAMETERS[name]
+    option = OPTIONS[name]
+    words, default = words or option.words, default if words else own.default
+    flags = f"--{name.replace('_', '-')}"
+    if option.value:
+        shown = option.none_means if default is None and option.none_means else True
+        info = typer.Option(flags, metavar=option.value, help=words, show_default=shown)
+    else:
+        info = _flag(flags, words)
+    return own.replace(default=default, annotation=Annotated[own.annotation, info])
 
 
 def _print_version(wanted: bool) -> None:
@@ -83,7 +117,6 @@ Strict = Annotated[
         "Exit with 2 if a table or source was skipped, or a table is damaged; the rest is indexed.",
     ),
 ]
-IncludeOwn = Annotated[bool, _flag("--include-own", "Show the columns of TABLE itself too.")]
 
 Fresh = Annotated[bool, _flag("--fresh", "Forget what the index holds and start over.")]
 KeepMissing = Annotated[bool, _flag("--keep-missing", "Keep tables that are gone from their source.")]
@@ -117,10 +150,9 @@ IndexHash = Annotated[
 ]
 Size = Annotated[int, typer.Option(metavar="N", help="Keys per sketch; more is surer and larger.")]
 Hash = Annotated[str, typer.Option(metavar="NAME", help="xxhash64, or murmur3 for the paper's 32 bits.")]
-Aggregate = Annotated[str, typer.Option(metavar="NAME", help=AGGREGATES)]
 Aggregates = Annotated[
     list[str] | None,
-    typer.Option(metavar="NAME", show_default="mean", help=f"{AGGREGATES} Several give a sketch each."),
+    typer.Option(metavar="NAME", show_default="mean", help=AGGREGATES + " Several give a sketch each."),
 ]
 Keys = Annotated[
     list[str] | None,
@@ -138,19 +170,6 @@ KeyText = Annotated[
         "Ivory Coast; or exact: raw text, as in the paper.",
     ),
 ]
-By = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        show_default="the finest that both sides have",
-        help="Join times by hour, day, week, month, quarter or year.",
-    ),
-]
-SmallNumbers = Annotated[
-    bool,
-    _flag("--small-numbers", "Show columns that share only numbers below 1,000 under another name, too."),
-]
-Explain = Annotated[bool, _flag("--explain", "Say of each hit how its keys met yours, with examples.")]
 Values = Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="Only these columns are numbers.")]
 Master = Annotated[
     str | None, typer.Option(metavar="URL", show_default="local[*]", help="The Spark master to run on.")
@@ -170,73 +189,6 @@ Memory = Annotated[
     str | None,
     typer.Option(
         metavar="SIZE", show_default="1.5GB", help="Skip a table that a worker needs more memory for."
-    ),
-]
-Measure = Annotated[
-    str,
-    typer.Option(
-        metavar="NAME",
-        help="pearson; spearman or rin, by ranks, where outliers must not decide; or qn (robust), pm1 "
-        "(bootstrap), kendall, distance (any dependence), chatterjee (a function).",
-    ),
-]
-Rank = Annotated[
-    str,
-    typer.Option(
-        metavar="NAME",
-        help="What orders the hits: finite-population (|r|, less where little of the join was seen), the "
-        "paper's s1 (|r|), s2, s3 or s4 (which depends on units), jc (overlap alone) or random.",
-    ),
-]
-Interval = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        show_default="influence; pm1 for pm1",
-        help="influence (honest on skewed columns), fisher, pm1, or the paper's hoeffding, hoeffding-small. "
-        "spearman and rin take the first two, kendall the first; qn, distance and chatterjee have none.",
-    ),
-]
-Confidence = Annotated[
-    float, typer.Option(metavar="SHARE", help="How often intervals hold the join's own correlation.")
-]
-MaxQ = Annotated[
-    float | None,
-    typer.Option(
-        metavar="Q", help="Show only hits of at most this q: the share of chance among them, such as 0.05."
-    ),
-]
-Correction = Annotated[
-    str,
-    typer.Option(
-        metavar="NAME",
-        help="Which q: bh (Benjamini-Hochberg), or by (Benjamini-Yekutieli: holds however the columns "
-        "depend on each other, and lets fewer through).",
-    ),
-]
-Null = Annotated[
-    bool,
-    _flag("--null", "Ask again with your numbers shuffled, and show the hits of chance beside the real."),
-]
-Shortlist = Annotated[
-    int,
-    typer.Option(
-        metavar="N",
-        help="How many columns a dearer measure measures: the best by pearson (pm1) or spearman (the rest).",
-    ),
-]
-Seed = Annotated[int, typer.Option(metavar="N", help="Of shuffling, resampling and random ranking.")]
-ResamplingSeed = Annotated[int, typer.Option("--seed", metavar="N", help="Of resampling.")]
-Top = Annotated[int, typer.Option(metavar="N", help="How many columns to show.")]
-TopPairs = Annotated[int, typer.Option("--top", metavar="N", help="How many pairs to show.")]
-MinSample = Annotated[int, typer.Option(metavar="N", help="Hide columns that share fewer sampled keys.")]
-Retrieve = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N",
-        min=1,
-        show_default="all",
-        help="Rank only the N columns with the largest overlap (the paper's way: 100).",
     ),
 ]
 TableName = Annotated[

@@ -23,19 +23,19 @@ from covary.pipeline.send_code import as_task, ship_covary
 from covary.pipeline.session import is_local
 from covary.query.all_pairs import (
     Columns,
-    Found,
+    Comparison,
     Pairs,
-    bin_to_ask_for,
-    columns_of,
     compare_columns,
-    measured,
-    survivors,
-    together,
+    count_survivors,
+    find_last_bin,
+    list_columns,
+    measure_pairs,
+    merge_comparisons,
 )
 from covary.query.ask import Index
 from covary.query.candidates import OnProgress
 from covary.query.hits import Hit
-from covary.query.options import Settings
+from covary.query.options import QueryOptions
 from covary.sketching.open_table import Frame, KeyName, to_polars
 from covary.tables.files import is_url
 from covary.tables.local import absolute_path
@@ -74,7 +74,7 @@ ANSWER = pa.schema(
         *OF_HIT,
     ]
 )
-FOUND = pa.schema([(name, pa.binary()) for name in Found.__slots__])
+COMPARISON = pa.schema([(name, pa.binary()) for name in Comparison.__slots__])
 
 
 class Question(NamedTuple):
@@ -86,7 +86,7 @@ class Question(NamedTuple):
 
 
 def answer_many(
-    index: Index, questions: Sequence[Question], spark: "SparkSession", options: Mapping[str, Any]
+    index: Index, questions: Sequence[Question], spark: "SparkSession", options: QueryOptions
 ) -> "DataFrame":
     """Answer questions on Spark: a row for each hit, or one with a problem where there is no answer."""
     rows = [_question_row(number, question) for number, question in enumerate(questions)]
@@ -111,18 +111,18 @@ def _question_row(number: int, question: Question) -> dict[str, Any]:
     return row | {"rows": packed.getvalue()}
 
 
-def answer_some(state: tuple[str, str], options: Mapping[str, Any], batches: Batches) -> Batches:
+def answer_some(state: tuple[str, str], options: QueryOptions, batches: Batches) -> Batches:
     """Answer the questions of one task."""
     for batch in batches:
         for row in batch.to_pylist():
             yield pa.RecordBatch.from_pylist(_answer_rows(_opened(*state), row, options), ANSWER)
 
 
-def _answer_rows(index: Index, row: Mapping[str, Any], options: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _answer_rows(index: Index, row: Mapping[str, Any], options: QueryOptions) -> list[dict[str, Any]]:
     table = row["path"] if row["rows"] is None else pl.read_ipc(io.BytesIO(row["rows"]))
     asked = {"query": row["query"], "query_value": row["value"]}
     try:
-        hits = index.query(table, json.loads(row["key"]), row["value"], **options)
+        hits = index.ask(table, json.loads(row["key"]), row["value"], options)
     except CovaryError as problem:
         return [asked | {"problem": str(problem)}]
     return [
@@ -132,23 +132,23 @@ def _answer_rows(index: Index, row: Mapping[str, Any], options: Mapping[str, Any
 
 
 def find_pairs(
-    index: Index, settings: Settings, spark: "SparkSession", on_progress: OnProgress | None = None
+    index: Index, options: QueryOptions, spark: "SparkSession", on_progress: OnProgress | None = None
 ) -> Pairs:
     """Compare every column of an index with every other that it joins with."""
     started = time.perf_counter()
-    columns = columns_of(index).count
+    columns = list_columns(index).count
     _ship(spark)
-    best = _best_pairs(index, columns, settings, spark, on_progress)
-    last_bin = bin_to_ask_for(best, settings)
+    best = _best_pairs(index, columns, options, spark, on_progress)
+    last_bin = find_last_bin(best, options)
     if last_bin is not None:
-        best = _best_pairs(index, columns, settings, spark, on_progress, last_bin)
+        best = _best_pairs(index, columns, options, spark, on_progress, last_bin)
     return Pairs(
         path=str(index.path),
         columns=columns,
         compared=int(best.counts.sum()),
-        survivors=survivors(best, settings),
-        level=settings.level,
-        pairs=tuple(measured(index, best, settings)),
+        survivors=count_survivors(best, options),
+        level=options.level,
+        pairs=tuple(measure_pairs(index, best, options)),
         elapsed_ms=(time.perf_counter() - started) * 1e3,
     )
 
@@ -156,27 +156,27 @@ def find_pairs(
 def _best_pairs(
     index: Index,
     columns: int,
-    settings: Settings,
+    options: QueryOptions,
     spark: "SparkSession",
     on_progress: OnProgress | None,
     last_bin: int | None = None,
-) -> Found:
+) -> Comparison:
     tasks = max(1, -(-columns // COLUMNS_PER_TASK))
-    compare = as_task(compare_some, _state_of(index), tasks, settings, last_bin)
-    best = together([], settings.top)
+    compare = as_task(compare_some, _state_of(index), tasks, options, last_bin)
+    best = merge_comparisons([], options.top)
     if on_progress:
         on_progress(0, columns)
     for numbers in np.array_split(np.arange(tasks), min(tasks, ROUNDS)):
         first, end = int(numbers[0]), int(numbers[-1]) + 1
-        done = spark.range(first, end, 1, end - first).mapInArrow(compare, _sql(FOUND)).toArrow()
-        best = together([best, *map(_found_from, done.to_pylist())], settings.top)
+        done = spark.range(first, end, 1, end - first).mapInArrow(compare, _sql(COMPARISON)).toArrow()
+        best = merge_comparisons([best, *map(_comparison_from, done.to_pylist())], options.top)
         if on_progress:
             on_progress(columns * end // tasks, columns)
     return best
 
 
 def compare_some(
-    state: tuple[str, str], tasks: int, settings: Settings, last_bin: int | None, batches: Batches
+    state: tuple[str, str], tasks: int, options: QueryOptions, last_bin: int | None, batches: Batches
 ) -> Batches:
     """Compare the columns of one task, given by its number among so many."""
     for batch in batches:
@@ -184,17 +184,17 @@ def compare_some(
             columns = _columns(*state)
             # Every so-manieth: neighbours are of one table, and a table of popular keys costs more.
             some = range(number, columns.count, tasks)
-            found = compare_columns(_opened(*state), columns, some, settings, last_bin)
-            yield pa.RecordBatch.from_pylist([_found_row(found)], FOUND)
+            found = compare_columns(_opened(*state), columns, some, options, last_bin)
+            yield pa.RecordBatch.from_pylist([_comparison_row(found)], COMPARISON)
 
 
-def _found_row(found: Found) -> dict[str, bytes]:
-    return {name: getattr(found, name).tobytes() for name in Found.__slots__}
+def _comparison_row(compared: Comparison) -> dict[str, bytes]:
+    return {name: getattr(compared, name).tobytes() for name in Comparison.__slots__}
 
 
-def _found_from(row: Mapping[str, bytes]) -> Found:
+def _comparison_from(row: Mapping[str, bytes]) -> Comparison:
     kinds: dict[str, Any] = {"scores": np.float64, "chance": np.float64}
-    return Found(**{name: np.frombuffer(part, kinds.get(name, np.int64)) for name, part in row.items()})
+    return Comparison(**{name: np.frombuffer(part, kinds.get(name, np.int64)) for name, part in row.items()})
 
 
 def _state_of(index: Index) -> tuple[str, str]:
@@ -209,7 +209,7 @@ def _opened(path: str, manifest: str) -> Index:
 
 @lru_cache(maxsize=4)
 def _columns(path: str, manifest: str) -> Columns:
-    return columns_of(_opened(path, manifest))
+    return list_columns(_opened(path, manifest))
 
 
 def _sql(schema: pa.Schema) -> str:

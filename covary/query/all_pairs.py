@@ -12,10 +12,10 @@ import numpy as np
 
 from covary.arrays import Floats, Integers
 from covary.query.ask import Index
-from covary.query.candidates import TRUSTED_DIGITS, show_nothing
-from covary.query.hits import Hit, QueryNote, column_text, estimate_text
-from covary.query.options import Settings
-from covary.query.rank_candidates import rank_all
+from covary.query.candidates import TRUSTED_DIGITS, ignore_progress
+from covary.query.hits import Hit, QueryNote, Standing, column_text, estimate_text
+from covary.query.options import QueryOptions
+from covary.query.rank_candidates import rank_candidates
 from covary.sketching.sketch_types import Sketch
 
 # p-values are counted in bins a thousandth wide: by their exponent and the first ten bits after it.
@@ -61,25 +61,25 @@ class Pairs:
     def __len__(self) -> int:
         return len(self.pairs)
 
-    def __getitem__(self, place: int) -> Pair:
-        return self.pairs[place]
+    def __getitem__(self, position: int) -> Pair:
+        return self.pairs[position]
 
     def __iter__(self) -> Iterator[Pair]:
         return iter(self.pairs)
 
     def __str__(self) -> str:
         lines = [
-            f"{place:>3} {estimate_text(pair.right)} "
+            f"{number:>3} {estimate_text(pair.right)} "
             f"{pair.left.table}.{pair.left.value} and {column_text(pair.right)}"
-            for place, pair in enumerate(self.pairs[:PRINTED], start=1)
+            for number, pair in enumerate(self.pairs[:PRINTED], start=1)
         ]
         more = [f"... and {len(self) - PRINTED:,} more"] if len(self) > PRINTED else []
         return "\n".join((f"{self.compared:,} pairs of {self.columns:,} columns compared", *lines, *more))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the answer as it stands in JSON."""
-        facts = {name: getattr(self, name) for name in self.__slots__ if name not in {"path", "pairs"}}
-        return {"index": self.path} | facts | {"pairs": [pair.to_dict() for pair in self.pairs]}
+        plain = {name: getattr(self, name) for name in self.__slots__ if name not in {"path", "pairs"}}
+        return {"index": self.path} | plain | {"pairs": [pair.to_dict() for pair in self.pairs]}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,7 +107,7 @@ class Columns:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Found:
+class Comparison:
     """What some columns were compared with: the best pairs of them, and every p-value, counted.
 
     Attributes:
@@ -129,13 +129,13 @@ class Found:
     counts: Integers
 
 
-def columns_of(index: Index) -> Columns:
+def list_columns(index: Index) -> Columns:
     """Bring together the sketches of each column."""
     of_sketch, first = [np.empty(0, dtype=np.int64)], 0
     for segment in index.segments:
         arrays = segment.segment.arrays
-        facts = [segment.table_of, *(arrays[f"sketches.{name}"] for name in ("key", "value", "aggregate"))]
-        _, column = np.unique(np.stack(facts), axis=1, return_inverse=True)
+        named = [segment.table_of, *(arrays[f"sketches.{name}"] for name in ("key", "value", "aggregate"))]
+        _, column = np.unique(np.stack(named), axis=1, return_inverse=True)
         of_sketch.append(np.where(segment.living, column.reshape(-1) + first, -1))
         first += int(column.max(initial=-1)) + 1
     column = np.concatenate(of_sketch)
@@ -148,36 +148,38 @@ def columns_of(index: Index) -> Columns:
 
 
 def compare_columns(
-    index: Index, columns: Columns, some: Iterable[int], settings: Settings, last_bin: int | None = None
-) -> Found:
+    index: Index, columns: Columns, some: Iterable[int], options: QueryOptions, last_bin: int | None = None
+) -> Comparison:
     """Compare some columns with all that come after them.
 
     Args:
         index: that they are of.
         columns: all of it.
         some: those to compare.
-        settings: of the question.
+        options: of the question.
         last_bin: pairs with p-values beyond it are counted, but are not among the best.
     """
-    best: list[Found] = []
+    best: list[Comparison] = []
     for column in some:
-        best.append(_compare(index, columns, column, settings, last_bin))
+        best.append(_compare(index, columns, column, options, last_bin))
         if len(best) > 100:
-            best = [together(best, settings.top)]
-    return together(best, settings.top)
+            best = [merge_comparisons(best, options.top)]
+    return merge_comparisons(best, options.top)
 
 
-def _compare(index: Index, columns: Columns, column: int, settings: Settings, last_bin: int | None) -> Found:
+def _compare(
+    index: Index, columns: Columns, column: int, options: QueryOptions, last_bin: int | None
+) -> Comparison:
     numbers = columns.sketches_of(column)
     queries = [index.sketch_at(int(number)) for number in numbers]
-    ranked = rank_all(index, queries, settings, _same_table(index, int(numbers[0])), show_nothing)
+    ranked = rank_candidates(index, queries, options, _same_table(index, int(numbers[0])), ignore_progress)
     later = columns.of_sketch[ranked.tested.sketches] > column
     tested, scores, chance = ranked.tested.only(later), ranked.scores[later], ranked.chance[later]
     known = chance[~np.isnan(chance)]
     bins, counts = np.unique(_bins(known), return_counts=True)
     if last_bin is not None:
         scores = np.where(_bins(chance) <= last_bin, scores, np.nan)
-    found = Found(
+    compared = Comparison(
         numbers[tested.asked],
         tested.sketches,
         scores,
@@ -186,7 +188,7 @@ def _compare(index: Index, columns: Columns, column: int, settings: Settings, la
         bins,
         counts,
     )
-    return together([found], settings.top)
+    return merge_comparisons([compared], options.top)
 
 
 def _bins(chance: Floats) -> Integers:
@@ -206,59 +208,62 @@ def _same_table(index: Index, sketch: int) -> Integers:
     raise IndexError(sketch)
 
 
-def together(parts: Sequence[Found], top: int) -> Found:
-    """Put together what was found apart: the best of all, and all counts."""
+def merge_comparisons(parts: Sequence[Comparison], top: int) -> Comparison:
+    """Merge comparisons of different columns: the best pairs of all, and all counts."""
     if not parts:
         nothing, none = np.empty(0, dtype=np.int64), np.empty(0)
-        return Found(nothing, nothing, none, none, nothing, nothing, nothing)
+        return Comparison(nothing, nothing, none, none, nothing, nothing, nothing)
     left, right, scores, chance, hosts, bins, counts = (
-        np.concatenate([getattr(part, name) for part in parts]) for name in Found.__slots__
+        np.concatenate([getattr(part, name) for part in parts]) for name in Comparison.__slots__
     )
     rounded = np.where(np.isnan(scores), -np.inf, np.round(scores, TRUSTED_DIGITS))
     order = np.lexsort((right, left, -rounded))[:top]
     order = order[rounded[order] > -np.inf]
-    distinct, place = np.unique(bins, return_inverse=True)
-    summed = np.bincount(place, weights=counts, minlength=distinct.size).astype(np.int64)
-    return Found(left[order], right[order], rounded[order], chance[order], hosts[order], distinct, summed)
+    distinct, kind = np.unique(bins, return_inverse=True)
+    summed = np.bincount(kind, weights=counts, minlength=distinct.size).astype(np.int64)
+    return Comparison(
+        left[order], right[order], rounded[order], chance[order], hosts[order], distinct, summed
+    )
 
 
-def q_values(found: Found) -> dict[str, Floats]:
+def q_values_of_bins(compared: Comparison) -> dict[str, Floats]:
     """Return the q-value of each bin of p-values, by correction.
 
     Those of a bin count as the largest of it, so a q-value is at most a thousandth too large.
     """
-    tests = max(int(found.counts.sum()), 1)
-    largest = ((found.bins + 1) << BIN_SHIFT).view(np.float64)
-    q = np.minimum.accumulate((largest * tests / np.cumsum(found.counts))[::-1])[::-1]
+    tests = max(int(compared.counts.sum()), 1)
+    largest = ((compared.bins + 1) << BIN_SHIFT).view(np.float64)
+    q = np.minimum.accumulate((largest * tests / np.cumsum(compared.counts))[::-1])[::-1]
     few = np.arange(1, min(tests, EXACTLY) + 1)
     however_dependent = (1 / few).sum() + np.log(tests / few.size)  # 1 + 1/2 + ... + 1/tests
     return {"bh": np.minimum(q, 1.0), "by": np.minimum(q * however_dependent, 1.0)}
 
 
-def survivors(found: Found, settings: Settings) -> int:
+def count_survivors(compared: Comparison, options: QueryOptions) -> int:
     """Count the pairs whose q-value is small enough."""
-    return int(found.counts[q_values(found)[settings.correction] <= settings.level].sum())
+    return int(compared.counts[q_values_of_bins(compared)[options.correction] <= options.level].sum())
 
 
-def bin_to_ask_for(found: Found, settings: Settings) -> int | None:
+def find_last_bin(compared: Comparison, options: QueryOptions) -> int | None:
     """Return the last bin of p-values that survive, if better pairs that don't have crowded others out."""
-    if settings.max_q is None:
+    if options.max_q is None:
         return None
-    surviving = found.bins[q_values(found)[settings.correction] <= settings.max_q]
+    surviving = compared.bins[q_values_of_bins(compared)[options.correction] <= options.max_q]
     last = int(surviving.max(initial=-1))
-    shown = np.count_nonzero(_bins(found.chance) <= last)
-    return last if shown < min(settings.top, survivors(found, settings)) else None
+    shown = np.count_nonzero(_bins(compared.chance) <= last)
+    return last if shown < min(options.top, count_survivors(compared, options)) else None
 
 
-def measured(index: Index, found: Found, settings: Settings) -> Iterator[Pair]:
+def measure_pairs(index: Index, compared: Comparison, options: QueryOptions) -> Iterator[Pair]:
     """Measure the best pairs closely."""
-    q = q_values(found)
-    place = np.searchsorted(found.bins, _bins(found.chance))
-    both = q["bh"][place], q["by"][place]
-    rows = zip(found.left, found.right, found.scores, *both, found.hosts, strict=True)
+    q = q_values_of_bins(compared)
+    kind = np.searchsorted(compared.bins, _bins(compared.chance))
+    both = q["bh"][kind], q["by"][kind]
+    rows = zip(compared.left, compared.right, compared.scores, *both, compared.hosts, strict=True)
     for left, right, score, q_value, q_by, hosts in rows:
-        if settings.max_q is not None and {"bh": q_value, "by": q_by}[settings.correction] > settings.max_q:
+        if options.max_q is not None and {"bh": q_value, "by": q_by}[options.correction] > options.max_q:
             continue
         query: Sketch = index.sketch_at(int(left))
-        hit = index.hit(query, int(right), settings.how, float(score), [q_value, q_by], int(hosts) or None)
+        standing = Standing(float(score), float(q_value), float(q_by), int(hosts) or None)
+        hit = index.hit(query, int(right), options.how, standing)
         yield Pair(QueryNote.of(query), hit)

@@ -24,11 +24,11 @@ DEPTHS = {granularity: depth for depth, granularity in enumerate(("", *GRANULARI
 OnProgress = Callable[[int, int], None]
 
 
-def show_nothing(done: int, total: int) -> None:
-    """Take the place of a progress that nobody wants to see."""
+def ignore_progress(done: int, total: int) -> None:
+    """Ignore progress."""
 
 
-def candidate_list(
+def describe_candidates(
     index: StoredSketches,
     queries: Sequence[Sketch],
     candidates: Candidates,
@@ -54,49 +54,49 @@ def candidate_list(
     )
 
 
-def finest(index: StoredSketches, candidates: Candidates, fewest_pairs: int) -> Candidates:
+def best_join_per_column(index: StoredSketches, candidates: Candidates, fewest_keys: int) -> Candidates:
     """Keep one way to join with each column: on enough keys, at the finest granularity, on the most keys."""
     columns = index.columns_at(candidates.sketches).with_columns(
         table=pl.Series(index.tables_at(candidates.sketches)),
-        too_few=pl.Series(candidates.sample_sizes < fewest_pairs),
+        too_few=pl.Series(candidates.sample_sizes < fewest_keys),
         asked=pl.Series(candidates.asked),  # the finest first
         shared=pl.Series(-candidates.sample_sizes),
         depth=pl.col("granularity").replace_strict(DEPTHS, return_dtype=pl.Int64),
-        place=np.arange(candidates.sketches.size),
+        position=np.arange(candidates.sketches.size),
     )
-    kept = columns.sort("too_few", "depth", "shared", "asked", "place").unique(
+    kept = columns.sort("too_few", "depth", "shared", "asked", "position").unique(
         ["table", "key", "value", "aggregate"], keep="first"
     )
-    return candidates.only(np.sort(kept["place"].to_numpy()))
+    return candidates.only(np.sort(kept["position"].to_numpy()))
 
 
-def common_keys(
+def mark_common_keys(
     index: StoredSketches, queries: Sequence[Sketch], candidates: Candidates
 ) -> tuple[Truths, int]:
     """Mark the joins on few keys that many tables share, as months do; return how many tables those are."""
-    nothing = np.zeros(candidates.sketches.size, dtype=np.bool_)
+    marked = np.zeros(candidates.sketches.size, dtype=np.bool_)
     few = np.flatnonzero(candidates.join_sizes <= FEW_KEYS)
     of_table = index.tables_at(candidates.sketches[few])
     tables, first = np.unique(of_table, return_index=True)
     if tables.size < MANY_HOSTS:
-        return nothing, 0
+        return marked, 0
     keys = [
         np.intersect1d(
-            queries[candidates.asked[place]].key_hashes,
-            index.sketch_at(int(candidates.sketches[place])).key_hashes,
+            queries[candidates.asked[row]].key_hashes,
+            index.sketch_at(int(candidates.sketches[row])).key_hashes,
         )
-        for place in few[first[:HOSTS_LOOKED_AT]]
+        for row in few[first[:HOSTS_LOOKED_AT]]
     ]
     distinct, holders = np.unique(np.concatenate(keys), return_counts=True)
     shared = [holders[np.searchsorted(distinct, own)].mean() >= MANY_HOSTS for own in keys]
     # Beyond those looked at, tables are taken to be like most of them.
     is_host = np.concatenate([shared, np.full(tables.size - len(shared), np.mean(shared) > 0.5)])
-    nothing[few] = is_host[np.searchsorted(tables, of_table)]
-    return nothing, int(is_host.sum())
+    marked[few] = is_host[np.searchsorted(tables, of_table)]
+    return marked, int(is_host.sum())
 
 
-def best_first(candidates: Candidates, scores: Floats, count: int) -> tuple[Integers, Floats]:
-    """Return the places of the best, best first, and their scores; those without a score are left out.
+def order_best_first(candidates: Candidates, scores: Floats, count: int) -> tuple[Integers, Floats]:
+    """Return the positions of the best, best first, and their scores; those without a score are left out.
 
     Equal scores come in the order of the index. The last digits depend on the order of sums: without them
     copies of a column tie.
@@ -110,8 +110,8 @@ def best_first(candidates: Candidates, scores: Floats, count: int) -> tuple[Inte
     return order, scores[order]
 
 
-def largest_overlap(candidates: Candidates, count: int | None) -> Candidates:
-    """Return those that share the most sampled keys; None: all."""
+def keep_largest_overlap(candidates: Candidates, count: int | None) -> Candidates:
+    """Keep as many as `count` that share the most sampled keys; None keeps all."""
     if count is None:
         return candidates
     order = np.lexsort((candidates.sketches, -candidates.sample_sizes))
@@ -133,12 +133,12 @@ def _bootstrap(
     """Resample every candidate; NaN where r is undefined."""
     total = candidates.sketches.size
     estimates, lengths = np.full(total, np.nan), np.full(total, np.nan)
-    for place in np.flatnonzero(~np.isnan(candidates.correlations)):
-        on_progress(int(place), total)
-        query = queries[candidates.asked[place]]
-        sample = join(query, index.sketch_at(int(candidates.sketches[place])))
+    for row in np.flatnonzero(~np.isnan(candidates.correlations)):
+        on_progress(int(row), total)
+        query = queries[candidates.asked[row]]
+        sample = join(query, index.sketch_at(int(candidates.sketches[row])))
         low, high = pm1_ends(sample.x, sample.y, seed)
-        estimates[place], lengths[place] = pm1(sample.x, sample.y, seed), high - low
+        estimates[row], lengths[row] = pm1(sample.x, sample.y, seed), high - low
     return estimates, lengths
 
 

@@ -19,7 +19,7 @@ EXAMPLES_SHOWN = 3
 QUERY_EXAMPLES = 4096
 
 
-def explanation_of(hit: Hit, asked: Asked, index: StoredSketches) -> Explanation:
+def explain_hit(hit: Hit, asked: Asked, index: StoredSketches) -> Explanation:
     """Say how the keys of a hit met those of the query, column by column."""
     query = next(each for each in asked.sketches if each.sketch.pair.key == hit.query_key)
     notes = _column_notes(hit.table, index)

@@ -1,11 +1,15 @@
-"""What a query answers: the best hits, how many may be chance, and what was left out."""
+"""What a query answers: the best hits, how many may be chance, and what was left out.
+
+To add an answer column, add a field to Hit and its value to make_hit, and show it in covary.cli.answer_view.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from covary.sketching.sketch_types import Sketch
-from covary.statistics.estimate import Estimate
+from covary.sketching.sketch_types import ColumnPair, Sketch
+from covary.statistics.estimate import Estimate, HowToMeasure, estimate_sample
+from covary.statistics.join import join
 from covary.statistics.key_sets import distinct_keys
 
 
@@ -86,6 +90,47 @@ class Hit(Estimate):
         """Return the hit as it stands in JSON, its column first."""
         column = {name: getattr(self, name) for name in ("table", "key", "value", "aggregate")}
         return column | asdict(self)
+
+
+class Standing(NamedTuple):
+    """Where a column stands in the list; see Hit."""
+
+    score: float
+    q_value: float
+    q_value_by: float
+    hosts: int | None
+
+
+def make_hit(
+    query: Sketch,
+    column: Sketch,
+    how: HowToMeasure,
+    standing: Standing,
+    met: tuple[tuple[str, str], ...],
+    damaged: bool,
+) -> Hit:
+    """Measure a column closely, and tell all that is known of it."""
+    counts, keys, own_keys = column.counts, distinct_keys(column).value, distinct_keys(query).value
+    return Hit(
+        **_fields_of(estimate_sample(join(query, column), how)),
+        **_fields_of(column.pair),
+        **standing._asdict(),
+        aggregate=column.aggregate,
+        rows=counts.rows,
+        distinct_keys=keys,
+        dropped_rows=counts.rows - counts.kept_rows,
+        rows_per_key=counts.kept_rows / max(keys, 1.0),
+        query_key=query.pair.key,
+        met=met,
+        query_distinct_keys=own_keys,
+        query_rows_per_key=query.counts.kept_rows / max(own_keys, 1.0),
+        damaged=damaged,
+    )
+
+
+def _fields_of(value: Estimate | ColumnPair) -> dict[str, Any]:
+    # Of plain values only; dataclasses.asdict would copy each, a tenth of what making a hit takes.
+    return {name: getattr(value, name) for name in value.__slots__}
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,16 +232,16 @@ class Hits(Sequence[Hit]):
     def __len__(self) -> int:
         return len(self.hits)
 
-    def __getitem__(self, place: Any) -> Any:
-        return self.hits[place]
+    def __getitem__(self, position: Any) -> Any:
+        return self.hits[position]
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)
 
     def __str__(self) -> str:
         lines = (
-            f"{place:>3} {estimate_text(hit)} {column_text(hit)}"
-            for place, hit in enumerate(self.hits, start=1)
+            f"{number:>3} {estimate_text(hit)} {column_text(hit)}"
+            for number, hit in enumerate(self.hits, start=1)
         )
         return "\n".join((f"{self.shown_of} columns join on {self.query.key}", *lines))
 

@@ -24,7 +24,7 @@ SAYING_LITTLE = frozenset(
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_]+")
 
 
-def unrelated(index: StoredSketches, query: Sketch, candidates: Candidates) -> Truths:
+def mark_unrelated(index: StoredSketches, query: Sketch, candidates: Candidates) -> Truths:
     """Mark joins on a few small numbers between columns whose names have no word in common."""
     nothing = np.zeros(candidates.sketches.size, dtype=np.bool_)
     small = np.isin(query.key_hashes, _small_numbers(query.config.hash))

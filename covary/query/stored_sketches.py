@@ -22,7 +22,7 @@ from covary.statistics.key_sets import check_comparable
 from covary.statistics.moments import Moments
 
 # As covary.tables.source.table_place has it, for all tables at once.
-TABLE_PLACE = pl.concat_str("path", "member", separator="#", ignore_nulls=True)
+TABLE_LOCATION = pl.concat_str("path", "member", separator="#", ignore_nulls=True)
 
 
 class StoredSketches:
@@ -160,9 +160,9 @@ class StoredSketches:
         found = self.tables.filter(pl.col("name") == table)["columns"]
         return [column["name"] for column in found[0]] if len(found) else []
 
-    def made_from(self, place: str | None) -> Integers:
+    def sketches_made_from(self, place: str | None) -> Integers:
         """Return the numbers of the sketches that were made from a table, by where it is."""
-        return self._numbers_of(TABLE_PLACE, place) if place else np.empty(0, dtype=np.int64)
+        return self._numbers_of(TABLE_LOCATION, place) if place else np.empty(0, dtype=np.int64)
 
     def _numbers_of(self, fact: pl.Expr, wanted: str) -> Integers:
         """Return the numbers of the sketches of the tables with a name or a place."""

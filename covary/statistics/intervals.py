@@ -11,11 +11,10 @@ from covary.errors import chosen
 from covary.statistics.bootstrap import pm1_ends
 from covary.statistics.hoeffding import hoeffding_ends, small_sample_ends
 from covary.statistics.influence import influence_ends, unseen_share
+from covary.statistics.measures import measure_named
 from covary.statistics.moments import moments_of
-from covary.statistics.rank_influence import kendall_ends, rin_ends, spearman_ends
 
 CONFIDENCE = 0.95
-BY_RANK = {"spearman": spearman_ends, "rin": rin_ends, "kendall": kendall_ends}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,27 +53,26 @@ class Sampled:
 
     @property
     def size(self) -> int:
-        """How many pairs were sampled."""
+        """How many points were sampled."""
         return int(self.x.size)
 
 
 def interval_named(name: str, sample: Sampled) -> Interval:
     """Compute the interval of this name: [r, r] when the sample is the whole join."""
-    compute = chosen(name, INTERVALS, "interval")
+    kind = chosen(name, INTERVALS, "interval")
     r = sample.correlation
     if sample.join_size <= sample.size:
         return Interval(r, r)
-    found = compute(sample)
+    ends = kind.compute(sample)
     # Resampled ends, and bounds of next to nothing, may leave the estimate or the scale.
-    return Interval(min(r, max(-1.0, found.low)), max(r, min(1.0, found.high)))
+    return Interval(min(r, max(-1.0, ends.low)), max(r, min(1.0, ends.high)))
 
 
 def influence(sample: Sampled) -> Interval:
-    """Our interval: from the influence of each pair, wider where few pairs carry the error."""
-    if sample.measure in BY_RANK:
-        ends = BY_RANK[sample.measure]
-        given = (sample.correlation, sample.join_size, sample.confidence)
-        return Interval(*ends(sample.x, sample.y, *given))
+    """Our interval: from the influence of each point, wider where few points carry the error."""
+    ends = measure_named(sample.measure).influence_ends
+    if ends:
+        return Interval(*ends(sample.x, sample.y, sample.correlation, sample.join_size, sample.confidence))
     moments = moments_of(sample.x, sample.y)
     low, high = influence_ends(moments, np.array([sample.join_size]), sample.confidence)
     return Interval(float(low[0]), float(high[0]))
@@ -109,10 +107,18 @@ def hoeffding_small(sample: Sampled) -> Interval:
     return Interval(*small_sample_ends(sample.x, sample.y, sample.x_range, sample.y_range, sample.confidence))
 
 
-INTERVALS: dict[str, Callable[[Sampled], Interval]] = {
-    "influence": influence,
-    "fisher": fisher,
-    "pm1": pm1,
-    "hoeffding": hoeffding,
-    "hoeffding-small": hoeffding_small,
+@dataclass(frozen=True, slots=True)
+class IntervalKind:
+    """How an interval is computed, and in words for --help what it is good for."""
+
+    compute: Callable[[Sampled], Interval]
+    words: str = ""
+
+
+INTERVALS = {
+    "influence": IntervalKind(influence, "honest on skewed columns"),
+    "fisher": IntervalKind(fisher),
+    "pm1": IntervalKind(pm1),
+    "hoeffding": IntervalKind(hoeffding, "the paper's"),
+    "hoeffding-small": IntervalKind(hoeffding_small, "the paper's for small samples"),
 }

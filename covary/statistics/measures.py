@@ -13,6 +13,7 @@ from covary.statistics.bootstrap import pm1
 from covary.statistics.correlation import SMALLEST_SAMPLE, pearson, rin, spearman
 from covary.statistics.dependence import chatterjee, distance, kendall, qn
 from covary.statistics.independence import chatterjee_p_value, distance_p_value
+from covary.statistics.rank_influence import Ends, kendall_ends, rin_ends, spearman_ends
 
 SimpleMeasure = Callable[[Floats, Floats], float]
 
@@ -24,19 +25,23 @@ class Measure:
     Attributes:
         of: the measure of a sample, given a seed; NaN when undefined.
         symbol: as people write it.
+        words: what it is good for, for --help.
         scores_by: the measure that scores all columns before it: itself, if it can.
         intervals: those that hold for it, the default first; none when no interval is known to hold.
         p_value: its own test of independence; without one, the test is that of the measure that scores.
         estimates: what it estimates, if not itself: on a whole join that is known.
+        influence_ends: the ends of its own "influence" interval, if not those of Pearson's r.
         from_zero: whether values below 0 mean as little as 0.
     """
 
     of: Callable[[Floats, Floats, int], float]
     symbol: str
+    words: str
     scores_by: str
     intervals: tuple[str, ...] = ()
     p_value: SimpleMeasure | None = None
     estimates: str | None = None
+    influence_ends: Callable[[Floats, Floats, float, float, float], Ends] | None = None
     from_zero: bool = False
 
 
@@ -47,17 +52,45 @@ def _without_seed(measure: SimpleMeasure) -> Callable[[Floats, Floats, int], flo
 DEFAULT_MEASURE = "pearson"
 OF_VALUES = ("influence", "fisher", "pm1", "hoeffding", "hoeffding-small")
 MEASURES = {
-    "pearson": Measure(_without_seed(pearson), "r", "pearson", OF_VALUES),
-    "spearman": Measure(_without_seed(spearman), "ρ", "spearman", ("influence", "fisher")),
-    "rin": Measure(_without_seed(rin), "rin", "rin", ("influence", "fisher")),
-    "pm1": Measure(
-        pm1, "pm1", "pearson", ("pm1", *(name for name in OF_VALUES if name != "pm1")), estimates="pearson"
+    "pearson": Measure(_without_seed(pearson), "r", "", "pearson", OF_VALUES),
+    "spearman": Measure(
+        _without_seed(spearman),
+        "ρ",
+        "by ranks, where outliers must not decide",
+        "spearman",
+        ("influence", "fisher"),
+        influence_ends=spearman_ends,
     ),
-    "qn": Measure(_without_seed(qn), "qn", "spearman"),
-    "kendall": Measure(_without_seed(kendall), "τ", "spearman", ("influence",)),
-    "distance": Measure(_without_seed(distance), "dcor", "spearman", p_value=distance_p_value),
+    "rin": Measure(
+        _without_seed(rin),
+        "rin",
+        "by normal scores of ranks",
+        "rin",
+        ("influence", "fisher"),
+        influence_ends=rin_ends,
+    ),
+    "qn": Measure(_without_seed(qn), "qn", "robust", "spearman"),
+    "pm1": Measure(
+        pm1,
+        "pm1",
+        "bootstrap",
+        "pearson",
+        ("pm1", *(name for name in OF_VALUES if name != "pm1")),
+        estimates="pearson",
+    ),
+    "kendall": Measure(
+        _without_seed(kendall),
+        "τ",
+        "by pairs in one order",
+        "spearman",
+        ("influence",),
+        influence_ends=kendall_ends,
+    ),
+    "distance": Measure(
+        _without_seed(distance), "dcor", "any dependence", "spearman", p_value=distance_p_value
+    ),
     "chatterjee": Measure(
-        _without_seed(chatterjee), "ξ", "spearman", p_value=chatterjee_p_value, from_zero=True
+        _without_seed(chatterjee), "ξ", "a function", "spearman", p_value=chatterjee_p_value, from_zero=True
     ),
 }
 

@@ -9,8 +9,6 @@ from covary.arrays import Floats
 from covary.errors import chosen
 from covary.statistics.influence import unseen_share
 
-Ranker = Callable[["CandidateList"], Floats]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CandidateList:
@@ -18,7 +16,7 @@ class CandidateList:
 
     Attributes:
         correlations: NaN where undefined.
-        sample_sizes: pairs that each rests on.
+        sample_sizes: points that each rests on.
         join_sizes: rows of each whole join.
         containments: the share of the query's keys that each holds.
         bootstrap: finds PM1's estimates, and the lengths of its intervals.
@@ -87,18 +85,33 @@ def _fisher_error(candidates: CandidateList) -> Floats:
     return error
 
 
-DEFAULT_RANKER = "finite-population"
-RANKERS: dict[str, Ranker] = {
-    DEFAULT_RANKER: finite_population,
-    "s1": absolute,
-    "s2": fisher_penalised,
-    "s3": bootstrap_penalised,
-    "s4": hoeffding_penalised,
-    "jc": containment,
-    "random": random_order,
+@dataclass(frozen=True, slots=True)
+class Ranker:
+    """How candidates are ranked.
+
+    Attributes:
+        score: computes the score of each.
+        words: what it goes by, for --help.
+        of_pearson: whether it needs intervals of Pearson's r.
+        is_baseline: whether it does not look at the correlation.
+    """
+
+    score: Callable[[CandidateList], Floats]
+    words: str = ""
+    of_pearson: bool = False
+    is_baseline: bool = False
+
+
+RANKERS = {
+    "finite-population": Ranker(finite_population, "|r|, less where little of the join was seen"),
+    "s1": Ranker(absolute, "the paper's, as the next three: |r|"),
+    "s2": Ranker(fisher_penalised, "less by Fisher's error"),
+    "s3": Ranker(bootstrap_penalised, "less by half of pm1's interval", of_pearson=True),
+    "s4": Ranker(hoeffding_penalised, "less by Hoeffding's, which depends on units", of_pearson=True),
+    "jc": Ranker(containment, "overlap alone", is_baseline=True),
+    "random": Ranker(random_order, is_baseline=True),
 }
-OF_PEARSON = ("s3", "s4")  # whose intervals are of Pearson's r
-BASELINES = ("jc", "random")  # which do not look at the correlation
+DEFAULT_RANKER = next(iter(RANKERS))
 
 
 def ranker_named(name: str) -> Ranker:

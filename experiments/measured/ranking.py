@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from covary.query.candidates import candidate_list
+from covary.query.candidates import describe_candidates
 from covary.statistics.ranking import RANKERS
 from experiments.measured.lakes import Lake, Question
 from experiments.metrics import EXACT, METRICS, metrics_of
@@ -17,8 +17,10 @@ SIZES = (64, 256)
 def scores_of(lake: Lake, question: Question, ranker: str) -> np.ndarray:
     if ranker == EXACT:
         return question.containment
-    given = candidate_list(lake.index, [question.sketch], question.candidates, 0, lambda done, total: None)
-    return RANKERS[ranker](given)
+    given = describe_candidates(
+        lake.index, [question.sketch], question.candidates, 0, lambda done, total: None
+    )
+    return RANKERS[ranker].score(given)
 
 
 def measure(lake: Lake, question: Question, ranker: str) -> list[float]:

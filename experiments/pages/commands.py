@@ -6,6 +6,7 @@ from typing import Any
 from typer.main import get_command
 
 from covary.cli.app import app
+from covary.query.options import fill_in_choices
 
 INTRO = """\
 # Commands
@@ -65,7 +66,7 @@ def _default(parameter: Any) -> str:
 
 
 def _cell(words: str) -> str:
-    return " ".join(words.split()).replace("|", "\\|")
+    return " ".join(fill_in_choices(words).split()).replace("|", "\\|")
 
 
 def _paragraphs(help: str) -> list[str]:

@@ -79,12 +79,17 @@ def _signature(name: str, function: Any) -> str:
             parts.append("*")
         stars = "**" if parameter.kind is parameter.VAR_KEYWORD else ""
         default = "" if parameter.default is parameter.empty else f" = {parameter.default!r}"
-        parts.append(f"{stars}{parameter.name}: {types[parameter.name]}{default}")
+        parts.append(f"{stars}{parameter.name}: {_type_of(parameter, types)}{default}")
     returned = f" -> {ast.unparse(node.returns).strip(chr(39))}" if node.returns else ""
     line = f"{name}({', '.join(parts)}){returned}"
     if len(line) <= LONGEST_SIGNATURE:
         return line
     return f"{name}(\n" + "".join(f"    {part},\n" for part in parts) + f"){returned}"
+
+
+def _type_of(parameter: inspect.Parameter, types: dict[str, str]) -> str:
+    """Return the type of a parameter as the code has it; an option of a query stands in no signature."""
+    return types.get(parameter.name) or inspect.formatannotation(parameter.annotation)
 
 
 def _docstring(value: Any) -> str:

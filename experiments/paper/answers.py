@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from covary.query.ask import Index, Settings, open_index
+from covary.query.ask import Index, open_index
+from covary.query.options import QueryOptions
 from covary.sketching.sketch_types import Sketch
 from experiments.indexes import is_index, write_sketches
 from experiments.paper.workplace import Workplace, write
@@ -56,7 +57,7 @@ def answers(workplace: Workplace, truth: pl.DataFrame, tables: np.ndarray) -> pl
 def _ask(
     index: Index, sketch: Sketch, own: np.ndarray, retrieve: int | None, true: np.ndarray
 ) -> tuple[int, float, float]:
-    settings = Settings(top=TOP, min_sample=LEAST, retrieve=retrieve)
+    settings = QueryOptions(top=TOP, min_sample=LEAST, retrieve=retrieve)
     started = time.perf_counter()
     answer = index.answer(sketch, settings, own)
     took = (time.perf_counter() - started) * 1e3

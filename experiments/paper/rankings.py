@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 
 from covary.query.ask import Index, open_index
-from covary.query.candidates import candidate_list
+from covary.query.candidates import describe_candidates
 from covary.statistics.correlation import SMALLEST_SAMPLE
 from covary.statistics.ranking import RANKERS
 from experiments.indexes import is_index, read_index, smaller, write_sketches
@@ -65,8 +65,8 @@ def _metrics_of_query(index: Index, query: dict, seed: int) -> list[tuple[object
     truth = np.abs(np.nan_to_num(pearson[places]))
     # Each query draws anew: else the columns of one table, with the same list, would share one random order.
     own_seed = seed * 10**6 + query["left"]
-    given = candidate_list(index, [sketch], scored, own_seed, lambda done, total: None)
-    scores = {name: rank(given) for name, rank in RANKERS.items()}
+    given = describe_candidates(index, [sketch], scored, own_seed, lambda done, total: None)
+    scores = {name: ranker.score(given) for name, ranker in RANKERS.items()}
     containment = shared[places] / query["left_keys"][0]
     scores[EXACT] = np.where(np.isnan(scored.correlations), np.nan, containment)
     return [

@@ -10,9 +10,9 @@ import pytest
 import covary
 from covary import spark as on_spark
 from covary.build.upkeep import remove_tables
-from covary.query.all_pairs import columns_of
+from covary.query.all_pairs import list_columns
 from covary.query.hits import Hit
-from covary.query.options import Settings
+from covary.query.options import QueryOptions
 from covary.statistics.significance import benjamini_hochberg, benjamini_yekutieli
 
 COMPARED = [field.name for field in fields(Hit) if field.name not in {"explanation", "met"}]
@@ -78,7 +78,7 @@ def test_many_queries_at_once_answer_as_one_by_one(index, tables, spark):
 
 def every_pair(index, settings):
     """Ask every column with the embedded engine, and keep each pair of columns once."""
-    columns = columns_of(index)
+    columns = list_columns(index)
     found = {}
     for column in range(columns.count):
         numbers = columns.sketches_of(column)
@@ -104,7 +104,7 @@ def every_pair(index, settings):
 
 
 def test_pairs_are_those_that_asking_every_column_finds(index, spark):
-    settings = Settings(top=10_000)
+    settings = QueryOptions(top=10_000)
     expected = every_pair(index, settings)
     found = on_spark.pairs(index, 10_000, spark)
     chance = np.array([p for p, _ in expected.values()])

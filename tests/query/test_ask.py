@@ -11,7 +11,7 @@ from covary.sketching.sketch_table import sketch
 from covary.sketching.sketch_types import SketchConfig
 from covary.statistics.estimate import estimate
 from covary.statistics.measures import MEASURES
-from covary.statistics.ranking import OF_PEARSON, RANKERS
+from covary.statistics.ranking import RANKERS
 from covary.statistics.significance import benjamini_hochberg, benjamini_yekutieli
 
 CONFIG = SketchConfig(256)
@@ -45,7 +45,7 @@ CHOICES = [
     (measure, rank)
     for measure in sorted(MEASURES)
     for rank in sorted(RANKERS)
-    if rank not in OF_PEARSON or MEASURES[measure].scores_by == "pearson"
+    if not RANKERS[rank].of_pearson or MEASURES[measure].scores_by == "pearson"
 ]
 OF_ANY_UNITS = [
     (measure, rank)

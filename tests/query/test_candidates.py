@@ -2,7 +2,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from covary.query.candidates import best_first, candidate_list
+from covary.query.candidates import describe_candidates, order_best_first
 from covary.query.open_segment import Candidates
 from covary.sketching.sketch_table import sketch
 from covary.sketching.sketch_types import SketchConfig
@@ -42,8 +42,8 @@ def query():
 
 def scores_of(index, query, rank):
     scored = index.score(query)
-    given = candidate_list(index, [query], scored, 5, lambda done, total: None)
-    return scored, RANKERS[rank](given)
+    given = describe_candidates(index, [query], scored, 5, lambda done, total: None)
+    return scored, RANKERS[rank].score(given)
 
 
 def samples(index, query, scored):
@@ -144,7 +144,7 @@ def test_scores_that_differ_in_the_last_digits_tie():
     candidates = Candidates(
         np.array([4, 2, 9]), np.full(3, 20.0), np.zeros(3), np.full(3, 20.0), np.zeros(3, int)
     )
-    order, scores = best_first(candidates, np.array([0.5, 0.5 + 1e-13, np.nan]), 3)
+    order, scores = order_best_first(candidates, np.array([0.5, 0.5 + 1e-13, np.nan]), 3)
     assert order.tolist() == [1, 0]
     assert scores.tolist() == [0.5, 0.5]
 

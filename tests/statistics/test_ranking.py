@@ -21,7 +21,7 @@ def candidates(*rows, containments=None, bootstrap=None, lengths=None, seed=0):
 
 
 def scores(name, *rows, **more):
-    return ranker_named(name)(candidates(*rows, **more)).tolist()
+    return ranker_named(name).score(candidates(*rows, **more)).tolist()
 
 
 def test_s1_is_the_absolute_correlation():
