@@ -2,15 +2,14 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from covary.arrays import Floats
+from covary.arrays import Array, Floats, Integers, Truths
 
 Groups = npt.NDArray[np.intp]
-States = dict[str, npt.NDArray[Any]]
+States = dict[str, Array]  # by name a number per key: integers for counts and limbs, else floats
 
 # A float sum depends on the order of its terms; a sum of integers does not. So each number is split exactly
 # into limbs of 30 bits, "limb:0" counting ones, "limb:1" counting 2^30, "limb:-1" counting 2^-30, ..., and
@@ -30,13 +29,13 @@ class Grouped:
     count: int
 
 
-def fold_rows(values: Floats, keys: Grouped, rows: npt.NDArray[np.int64], needed: frozenset[str]) -> States:
+def fold_rows(values: Floats, keys: Grouped, rows: Integers, needed: frozenset[str]) -> States:
     """Fold rows into one state per column and key.
 
     Args:
         values: columns x rows; NaN marks a missing value.
         keys: the key of each row.
-        rows: the place of each row in the table, ascending.
+        rows: the number of each row in the table, ascending.
         needed: names of the states wanted beside the count.
     """
     present = ~np.isnan(values)
@@ -47,72 +46,72 @@ def fold_rows(values: Floats, keys: Grouped, rows: npt.NDArray[np.int64], needed
     else:
         states = {"count": _add_up(present, cells, keys)}
     if "sum" in needed:
-        for place, digits in _split_into_limbs(np.where(present, values, 0.0)):
-            states[f"{LIMB}{place}"] = _add_up(digits, cells, keys)
+        for limb, digits in _split_into_limbs(np.where(present, values, 0.0)):
+            states[f"{LIMB}{limb}"] = _add_up(digits, cells, keys)
     if needed - {"sum"}:
         states |= _fold_ordered(values, present, keys, rows, needed)
     return states
 
 
-def _add_up(numbers: npt.NDArray[Any], cells: Groups, keys: Grouped) -> npt.NDArray[np.int64]:
+def _add_up(numbers: Array, cells: Groups, keys: Grouped) -> Integers:
     shape = (numbers.shape[0], keys.count)
     total = np.bincount(cells.ravel(), weights=numbers.ravel(), minlength=shape[0] * shape[1])
     return total.astype(np.int64).reshape(shape)  # exact: at most 2^21 rows of 30 bits stay below 2^53
 
 
 def _split_into_limbs(values: Floats) -> Iterator[tuple[int, Floats]]:
-    place = int(np.frexp(np.abs(values).max(initial=0.0))[1]) // LIMB_BITS
+    limb = int(np.frexp(np.abs(values).max(initial=0.0))[1]) // LIMB_BITS
     rest = values
     while True:
-        digits = np.trunc(_times_power_of_two(rest, -LIMB_BITS * place))
-        yield place, digits
-        rest = rest - _times_power_of_two(digits, LIMB_BITS * place)
+        digits = np.trunc(_times_power_of_two(rest, -LIMB_BITS * limb))
+        yield limb, digits
+        rest = rest - _times_power_of_two(digits, LIMB_BITS * limb)
         if not rest.any():
             return
-        place -= 1
+        limb -= 1
 
 
-def _times_power_of_two(numbers: npt.NDArray[Any], exponent: int) -> Floats:
+def _times_power_of_two(numbers: Array, exponent: int) -> Floats:
     near = abs(exponent) < FAR_EXPONENT
     return numbers * 2.0**exponent if near else np.ldexp(numbers, exponent)
 
 
 def _fold_ordered(
     values: Floats,
-    present: npt.NDArray[np.bool_],
+    present: Truths,
     keys: Grouped,
-    rows: npt.NDArray[np.int64],
+    rows: Integers,
     needed: frozenset[str],
 ) -> States:
     by_key = np.argsort(keys.groups, kind="stable")
     starts = np.searchsorted(keys.groups[by_key], np.arange(keys.count))
     values, present, rows = values[:, by_key], present[:, by_key], rows[by_key]
-    places = np.arange(rows.size)
+    positions = np.arange(rows.size)
     states: States = {}
     if "min" in needed:
         states["min"] = np.fmin.reduceat(values, starts, axis=1)
     if "max" in needed:
         states["max"] = np.fmax.reduceat(values, starts, axis=1)
     if "first" in needed:
-        at = np.minimum.reduceat(np.where(present, places, rows.size - 1), starts, axis=1)
+        at = np.minimum.reduceat(np.where(present, positions, rows.size - 1), starts, axis=1)
         states |= {"first": np.take_along_axis(values, at, axis=1), "first_row": rows[at]}
     if "last" in needed:
-        at = np.maximum.reduceat(np.where(present, places, 0), starts, axis=1)
+        at = np.maximum.reduceat(np.where(present, positions, 0), starts, axis=1)
         states |= {"last": np.take_along_axis(values, at, axis=1), "last_row": rows[at]}
     return states
 
 
 def concatenate(parts: Sequence[States]) -> States:
     """Put the states of several sets of keys one after the other."""
-    return {name: np.concatenate(arrays, axis=-1) for name, arrays in _aligned(parts)}
+    return {name: np.concatenate(arrays, axis=-1) for name, arrays in _align(parts)}
 
 
 def stack(columns: Sequence[States]) -> States:
     """Put the states of several columns with the same keys one below the other."""
-    return {name: np.stack(arrays) for name, arrays in _aligned(columns)}
+    return {name: np.stack(arrays) for name, arrays in _align(columns)}
 
 
-def _aligned(parts: Sequence[States]) -> Iterator[tuple[str, list[npt.NDArray[Any]]]]:
+def _align(parts: Sequence[States]) -> Iterator[tuple[str, list[Array]]]:
     for name in sorted(set().union(*parts)):
         # A limb that a part never needed is zero there.
         yield name, [part.get(name, np.zeros(part["count"].shape, np.int64)) for part in parts]
@@ -144,13 +143,13 @@ def _exact_sum(states: States, scale: int = 0) -> Floats:
     highest = max(limbs)
     half = 1 << (LIMB_BITS - 1)
     terms: list[Floats] = []
-    carry: Any = 0  # then an array
-    for place in range(min(limbs), highest + 1):
+    carry: Integers = np.zeros(1, dtype=np.int64)
+    for limb in range(min(limbs), highest + 1):
         # Carrying to the nearest gives every sum the same digits, however its terms were split.
-        digits = limbs.get(place, 0) + carry
+        digits = limbs.get(limb, 0) + carry
         carry = (digits + half) >> LIMB_BITS
         digits = digits - (carry << LIMB_BITS)
-        terms.append(_times_power_of_two(digits, LIMB_BITS * place + scale))
+        terms.append(_times_power_of_two(digits, LIMB_BITS * limb + scale))
     if np.any(carry):
         terms.append(_times_power_of_two(carry, LIMB_BITS * (highest + 1) + scale))
     return _add_from_the_top(terms[::-1])
@@ -178,7 +177,7 @@ def _mean(states: States) -> Floats:
     return _sum_over(states, states["count"])
 
 
-def _sum_over(states: States, count: npt.NDArray[np.int64] | float) -> Floats:
+def _sum_over(states: States, count: Integers | float) -> Floats:
     with np.errstate(over="ignore", invalid="ignore"):
         result: Floats = _exact_sum(states) / count
         if not np.isfinite(result).all():  # the sum is beyond a double's range: its share need not be

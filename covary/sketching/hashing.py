@@ -2,15 +2,16 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 import polars_hash  # noqa: F401  (registers the `nchash` namespace)
 
-Hashes = npt.NDArray[Any]
-Orders = npt.NDArray[Any]
+from covary.arrays import Array, Floats, Truths
+
+Hashes = Array  # h(k): uint64 or int32, by the scheme
+Orders = Array  # what h_u is made from, and keys are sorted by: uint64 or float64
 
 XXHASH64_SEED = 42  # Spark SQL's own, so that its xxhash64(text) is our identity
 GOLDEN_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio, made odd: a bijection on 64 bits
@@ -24,36 +25,36 @@ class HashedColumn:
     """The identity of the key of each row, and which rows have one (None: all)."""
 
     hashes: Hashes
-    present: npt.NDArray[np.bool_] | None
+    present: Truths | None
 
 
 @dataclass(frozen=True, slots=True)
 class HashScheme:
-    """How key text becomes an identity, and how an identity becomes a place in the sampling order."""
+    """How key text becomes an identity, and how an identity becomes a position in the sampling order."""
 
     name: str
     seed: int
-    ties: bool  # whether two identities may share a place in the order
-    identity_type: Any
+    ties: bool  # whether two identities may share a position in the order
+    identity_type: type[np.uint64] | type[np.int32]
     expression: Callable[[pl.Expr], pl.Expr]
     order: Callable[[Hashes], Orders]
-    order_to_unit: Callable[[Orders], npt.NDArray[np.float64]]
+    order_to_unit: Callable[[Orders], Floats]
 
-    def identify(self, keys: Sequence[pl.Series]) -> "list[HashedColumn]":
+    def identify(self, keys: Sequence[pl.Series]) -> list[HashedColumn]:
         """Hash columns of key text; null and empty text is no key."""
-        named = pl.DataFrame([text.alias(str(place)) for place, text in enumerate(keys)])
-        hashes = [self.expression(pl.col(name)) for name in named.columns]
+        texts = pl.DataFrame([text.alias(str(number)) for number, text in enumerate(keys)])
+        hashes = [self.expression(pl.col(name)) for name in texts.columns]
         # Handing columns to other threads costs more than hashing few rows.
-        found = named.select(hashes) if named.height > FEW_ROWS else named.select_seq(hashes)
-        return [self._with_key(text, found[name]) for text, name in zip(keys, named.columns, strict=True)]
+        hashed = texts.select(hashes) if texts.height > FEW_ROWS else texts.select_seq(hashes)
+        return [self._mark_missing(*each) for each in zip(keys, hashed.get_columns(), strict=True)]
 
-    def _with_key(self, text: pl.Series, hashed: pl.Series) -> "HashedColumn":
+    def _mark_missing(self, text: pl.Series, hashed: pl.Series) -> HashedColumn:
         if not (text.null_count() or (text == "").any()):
             return HashedColumn(hashed.to_numpy().view(self.identity_type), None)
         present = (text != "").fill_null(value=False).to_numpy()
         return HashedColumn(hashed.fill_null(0).to_numpy().view(self.identity_type), present)
 
-    def combine(self, columns: "Sequence[HashedColumn]") -> "HashedColumn":
+    def combine(self, columns: Sequence[HashedColumn]) -> HashedColumn:
         """Hash several columns as one key: their order counts, and a row lacks a key if it lacks any."""
         if len(columns) == 1:
             return columns[0]
@@ -65,7 +66,7 @@ class HashScheme:
         hashes = (mixed >> np.uint64(64 - width)).astype(f"u{width // 8}").view(self.identity_type)
         return HashedColumn(hashes, np.logical_and.reduce(known) if known else None)
 
-    def are_in_order(self, hashes: Hashes, begins: npt.NDArray[np.bool_] | None = None) -> bool:
+    def are_in_order(self, hashes: Hashes, begins: Truths | None = None) -> bool:
         """Whether each identity is there once and the one of the smallest h_u comes first, as in a sketch.
 
         Args:
@@ -81,8 +82,8 @@ class HashScheme:
             in_order |= begins[1:]
         return bool(in_order.all())
 
-    def unit(self, hashes: Hashes) -> npt.NDArray[np.float64]:
-        """Place each identity in [0, 1): the paper's h_u."""
+    def unit(self, hashes: Hashes) -> Floats:
+        """Map each identity into [0, 1): the paper's h_u."""
         return self.order_to_unit(self.order(hashes))
 
 
@@ -107,7 +108,7 @@ def _order_xxhash64(hashes: Hashes) -> Orders:
     return ordered
 
 
-def _unit_of_64_bits(orders: Orders) -> npt.NDArray[np.float64]:
+def _unit_of_64_bits(orders: Orders) -> Floats:
     # Dropping the low 11 bits keeps the conversion exact and the result below 1.
     return (orders >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
@@ -131,7 +132,7 @@ SCHEMES = {
 
 
 def sort_by_order(hashes: Hashes, orders: Orders) -> npt.NDArray[np.intp]:
-    """Sort places by h_u; equal h_u are ordered by h (they happen in 32-bit mode alone)."""
+    """Return the positions of hashes sorted by h_u; equal h_u go by h (they happen in 32-bit mode alone)."""
     if orders.dtype == np.float64:
         return np.lexsort((hashes, orders))
     return np.argsort(orders)

@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import chain, groupby
 from operator import add
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from covary.arrays import Array, starts_of_runs
 from covary.columns.unused_cells import Tallies
 from covary.sketching.aggregate import (
     AGGREGATES,
@@ -36,7 +36,9 @@ from covary.sketching.sketch_types import ColumnPair, Partial, Sketch, SketchCon
 ROWS_AT_ONCE = 1 << 21  # at most, so that the limbs of sums stay exact
 CELLS_AT_ONCE = 1 << 22  # rows x columns folded in one go: bounds memory
 ROWS_WORTH_A_STEP = 1 << 14  # of a wide table rather fewer columns are folded at once than fewer rows
-FIRST_BLOCK, LARGEST_BLOCK = 1 << 14, 1 << 18
+FEWEST_AT_ONCE, MOST_AT_ONCE = 1 << 14, 1 << 18  # rows among which the smallest hashes are looked for
+
+Limit = int | float | None  # the order above which no row can be in a sketch; None: any row can
 
 
 def sketch_rows(
@@ -80,9 +82,10 @@ def sketch_columns(
     cells = CELLS_AT_ONCE >> 2 if rows <= ROWS_WORTH_A_STEP else CELLS_AT_ONCE
     at_once = max(1, cells // max(rows, 1))
     names = list(numbers)
-    of_keys = zip(keys, hashed, strict=True)
-    found: dict[tuple[str, str], list[Partial]] = {
-        (key.name, level.granularity): [] for key, levels in of_keys for level in levels
+    partials: dict[tuple[str, str], list[Partial]] = {
+        (key.name, level.granularity): []
+        for key, levels in zip(keys, hashed, strict=True)
+        for level in levels
     }
     for start in range(0, len(names), at_once):
         values = stack_numbers({name: numbers[name] for name in names[start : start + at_once]})
@@ -90,8 +93,8 @@ def sketch_columns(
             pair = ColumnPair(table, key.name, "")
             rooms = [config.room(depth) if key.stored else config.size for depth in range(len(levels))]
             for partial in _sketch_key(pair, levels, values.without(key.columns), config, first_row, rooms):
-                found[partial.pair.key, partial.pair.granularity].append(partial)
-    return list(chain.from_iterable(found.values()))
+                partials[partial.pair.key, partial.pair.granularity].append(partial)
+    return list(chain.from_iterable(partials.values()))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -115,20 +118,20 @@ def _sketch_key(
     if not columns.names:
         return []
     partials: list[Partial] = []
-    folded: _Folded | None = None
+    finer: _Folded | None = None
     for hashed, room in zip(levels, rooms, strict=True):
         pair = replace(key, granularity=hashed.granularity)
-        if folded is None:
-            found, whole = _from_rows(pair, hashed, columns, config, first_row, room)
+        if finer is None:
+            sketched, folded = _sketch_from_rows(pair, hashed, columns, config, first_row, room)
         else:
-            found, whole = _from_finer(pair, hashed, columns, config, folded, room)
+            sketched, folded = _sketch_from_finer(pair, hashed, columns, config, finer, room)
         if hashed.granularity != "week":  # which lies in two months as often as not
-            folded = whole
-        partials += found
+            finer = folded
+        partials += sketched
     return partials
 
 
-def _from_finer(
+def _sketch_from_finer(
     pair: ColumnPair,
     hashed: HashedKeys,
     columns: NumberColumns,
@@ -139,16 +142,15 @@ def _from_finer(
     """Fold the keys of a finer granularity, which are far fewer than the rows."""
     coarse = hashed.hashes[finer.rows]
     distinct, grouped = _group(coarse, config.scheme.order(coarse), config.scheme)
-    folded = _Folded(distinct, merge_states(finer.states, grouped), finer.rows[_one_of_each(grouped)])
+    folded = _Folded(distinct, merge_states(finer.states, grouped), finer.rows[_row_of_each_key(grouped)])
     partials = []
     for column, (kept, state, complete) in enumerate(_cut(distinct, folded.states, room)):
-        own = replace(pair, value=columns.names[column])
-        counts = columns.counts_of(column, hashed.rows)
+        own, counts = replace(pair, value=columns.names[column]), columns.counts_of(column, hashed.rows)
         partials.append(Partial(own, kept, state, counts, complete, room))
     return partials, folded
 
 
-def _from_rows(
+def _sketch_from_rows(
     pair: ColumnPair,
     hashed: HashedKeys,
     columns: NumberColumns,
@@ -158,64 +160,63 @@ def _from_rows(
 ) -> tuple[list[Partial], _Folded | None]:
     """Drop the rows above the n-th smallest hash, and fold only the few that remain."""
     hashes, orders = hashed.hashes, config.scheme.order(hashed.hashes)
-    places = np.arange(hashes.size) if hashed.rows is None else hashed.rows
-    found: dict[int, Partial] = {}
+    with_key = np.arange(hashes.size) if hashed.rows is None else hashed.rows
+    partials: dict[int, Partial] = {}
     folded: _Folded | None = None
-    for limit, chosen in _columns_by_limit(orders, places, columns, room).items():
+    for limit, chosen in _columns_by_limit(orders, with_key, columns, room).items():
         near = slice(None) if limit is None else np.flatnonzero(orders <= limit)
         distinct, grouped = _group(hashes[near], orders[near], config.scheme)
-        rows = places[near]
+        rows = with_key[near]
         every_column = chosen == list(range(len(columns.names)))
-        whole = every_column and rows.size == columns.values.shape[1]
-        values = columns.values if whole else columns.values[np.array(chosen)[:, None], rows]
+        every_cell = every_column and rows.size == columns.values.shape[1]
+        values = columns.values if every_cell else columns.values[np.array(chosen)[:, None], rows]
         states = fold_rows(values, grouped, rows + first_row, config.states)
         if limit is None and every_column:
-            folded = _Folded(distinct, states, _one_of_each(grouped))
+            folded = _Folded(distinct, states, _row_of_each_key(grouped))
         for column, (kept, state, complete) in zip(chosen, _cut(distinct, states, room), strict=True):
-            own = replace(pair, value=columns.names[column])
-            counts = columns.counts_of(column, hashed.rows)
-            found[column] = Partial(own, kept, state, counts, complete and limit is None, room)
-    return [found[column] for column in sorted(found)], folded
+            own, counts = replace(pair, value=columns.names[column]), columns.counts_of(column, hashed.rows)
+            partials[column] = Partial(own, kept, state, counts, complete and limit is None, room)
+    return [partials[column] for column in sorted(partials)], folded
 
 
-def _one_of_each(keys: Grouped) -> npt.NDArray[np.intp]:
-    """Return the place of a row of each key."""
+def _row_of_each_key(keys: Grouped) -> npt.NDArray[np.intp]:
+    """Return a row of each key."""
     rows = np.empty(keys.count, dtype=np.intp)
     rows[keys.groups] = np.arange(keys.groups.size)
     return rows
 
 
 def _columns_by_limit(
-    orders: Orders, places: npt.NDArray[np.intp], columns: NumberColumns, size: int
-) -> dict[Any, list[int]]:
+    orders: Orders, with_key: npt.NDArray[np.intp], columns: NumberColumns, size: int
+) -> dict[Limit, list[int]]:
     """Group columns by the order above which no row of theirs can be in the sketch."""
-    groups: dict[Any, list[int]] = {}
+    groups: dict[Limit, list[int]] = {}
     whole = np.flatnonzero(~columns.has_gaps).tolist()
     if whole:
         groups[_nth_smallest(orders, size)] = whole
     for column in np.flatnonzero(columns.has_gaps).tolist():
         # A gap takes a key's row away, so the n smallest keys of this column reach further up.
-        limit = _nth_smallest(orders[~np.isnan(columns.values[column][places])], size)
+        limit = _nth_smallest(orders[~np.isnan(columns.values[column][with_key])], size)
         groups.setdefault(limit, []).append(column)
     return groups
 
 
-def _nth_smallest(orders: Orders, size: int) -> Any:
+def _nth_smallest(orders: Orders, size: int) -> Limit:
     """Return the size-th smallest distinct order, or None when no more than `size` are distinct.
 
     Of few rows none needs to be dropped: there, too, the answer is None.
     """
-    if orders.size <= FIRST_BLOCK:
+    if orders.size <= FEWEST_AT_ONCE:
         return None
     smallest = orders[:0]
     cut = False
-    start, length = 0, FIRST_BLOCK
+    start, length = 0, FEWEST_AT_ONCE
     while start < orders.size:
-        block = orders[start : start + length]
-        start, length = start + length, min(2 * length, LARGEST_BLOCK)
-        fresh = block[block < smallest[-1]] if cut else block
-        if fresh.size:
-            smallest = _distinct(np.concatenate([smallest, fresh]))
+        some = orders[start : start + length]
+        start, length = start + length, min(2 * length, MOST_AT_ONCE)
+        smaller = some[some < smallest[-1]] if cut else some
+        if smaller.size:
+            smallest = _distinct(np.concatenate([smallest, smaller]))
             cut = cut or smallest.size > size
             smallest = smallest[:size]
     return smallest[-1].item() if cut else None
@@ -223,18 +224,16 @@ def _nth_smallest(orders: Orders, size: int) -> Any:
 
 def _distinct(numbers: Orders) -> Orders:
     ordered = np.sort(numbers)  # then comparing neighbours: faster than np.unique
-    distinct: Orders = ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])]
-    return distinct
+    return ordered[starts_of_runs(ordered)]
 
 
 def _group(hashes: Hashes, orders: Orders, scheme: HashScheme) -> tuple[Hashes, Grouped]:
     """Return the distinct hashes in h_u order, ties by h, and which of them each row has."""
-    if hashes.size > LARGEST_BLOCK:
+    if hashes.size > MOST_AT_ONCE:
         return _group_many(hashes, scheme)
     in_order = sort_by_order(hashes, orders)
     ordered = hashes[in_order]
-    is_new = np.ones(hashes.size, dtype=bool)
-    np.not_equal(ordered[1:], ordered[:-1], out=is_new[1:])
+    is_new = starts_of_runs(ordered)
     groups = np.empty(hashes.size, dtype=np.intp)
     groups[in_order] = np.cumsum(is_new) - 1
     distinct = ordered[is_new]
@@ -247,9 +246,9 @@ def _group_many(hashes: Hashes, scheme: HashScheme) -> tuple[Hashes, Grouped]:
     distinct = np.empty(int(ranks.max()) + 1, dtype=hashes.dtype)
     distinct[ranks] = hashes
     in_order = sort_by_order(distinct, scheme.order(distinct))
-    place = np.empty(distinct.size, dtype=np.intp)
-    place[in_order] = np.arange(distinct.size)
-    return distinct[in_order], Grouped(place[ranks], distinct.size)
+    group_of_rank = np.empty(distinct.size, dtype=np.intp)
+    group_of_rank[in_order] = np.arange(distinct.size)
+    return distinct[in_order], Grouped(group_of_rank[ranks], distinct.size)
 
 
 def _cut(hashes: Hashes, states: States, size: int) -> Iterator[tuple[Hashes, States, bool]]:
@@ -267,7 +266,7 @@ def _cut(hashes: Hashes, states: States, size: int) -> Iterator[tuple[Hashes, St
         yield hashes[held[:size]], state, held.size <= size
 
 
-def _first(array: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
+def _first(array: Array, size: int) -> Array:
     """Copy the first keys, so that the rest, often many times as much, can be forgotten."""
     if array.strides[0] == 0:  # the same row for all columns
         return np.broadcast_to(array[0, :size].copy(), (array.shape[0], size))

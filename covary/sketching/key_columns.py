@@ -2,19 +2,19 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from covary.columns.key_reading import CELLS, MARKS, KeyReading, read_key_times, write_keys
+from covary.arrays import Integers, Truths, starts_of_runs
+from covary.columns.key_reading import CELLS, MARKS, YEAR, KeyReading, read_key_times, write_keys
 from covary.columns.key_text import write_key_text
 from covary.columns.periods import name_periods, number_periods
 from covary.columns.time_forms import ABSENT_TIMES
-from covary.columns.unused_cells import EXAMPLES, LONGEST_EXAMPLE, Tallies, Tally
+from covary.columns.unused_cells import Tallies, Tally, take_examples
 from covary.sketching.hashing import SCHEMES, HashedColumn, Hashes, HashScheme
-from covary.sketching.period_hashes import hash_periods
 
 SEPARATOR = ","  # between the columns of a key, as a person writes them
 FEW_CELLS = 64
@@ -23,6 +23,9 @@ PROBED_ROWS, REPEATED_SHARE = 1 << 14, 0.75
 LONGEST_SHOWN = 1_000  # characters of an example
 EXAMPLES_KEPT = 32  # of a column of an index, to show how its keys were made canonical
 LAST_BITS = (1 << 16) - 1
+SPAN_BITS = 12  # 4,096 periods, hashed together: eleven years of days
+MOST_SPANS = 64  # of one column: beyond, the periods themselves are hashed
+KEPT_SPANS = 512
 VIEWS = pl.CompatLevel.newest()
 Examples = tuple[tuple[str, str], ...]
 Rows = npt.NDArray[np.intp]
@@ -41,12 +44,12 @@ class Key:
     @classmethod
     def of(cls, columns: tuple[str, ...], readings: tuple[KeyReading, ...]) -> "Key":
         """Make a key that is sketched at every granularity; of several times, each keeps its finest."""
-        offered = readings[0].offered if len(readings) == 1 else _granularities(readings)
+        offered = readings[0].offered if len(readings) == 1 else _granularities_of(readings)
         return cls(columns, readings, offered)
 
     def asked(self) -> "Key":
         """Return the key as a query has it: not stored, so at every granularity, however few its keys."""
-        return replace(self, granularities=_granularities(self.readings), stored=False)
+        return replace(self, granularities=_granularities_of(self.readings), stored=False)
 
     @property
     def name(self) -> str:
@@ -54,7 +57,7 @@ class Key:
         return SEPARATOR.join(self.columns)
 
 
-def _granularities(readings: Sequence[KeyReading]) -> tuple[str, ...]:
+def _granularities_of(readings: Sequence[KeyReading]) -> tuple[str, ...]:
     times = [reading.granularities for reading in readings if any(reading.granularities)]
     return times[0] if len(times) == 1 else ("",)
 
@@ -75,7 +78,7 @@ class HashedKeys:
 
     granularity: str
     hashes: Hashes
-    rows: npt.NDArray[np.intp] | None
+    rows: Rows | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,43 +94,41 @@ class ReadColumn:
         rows = np.arange(column.len()) if finest.present is None else np.flatnonzero(finest.present)
         orders = scheme.order(finest.hashes[rows])
         ascending = np.argsort(orders, kind="stable")
-        ordered = orders[ascending]
-        is_new = np.concatenate([[True], ordered[1:] != ordered[:-1]])[: ordered.size]
-        chosen = rows[ascending[is_new][:most]]
-        written = write_key_text(_some(column, chosen)).cast(pl.String).to_list()
-        pairs = zip(written, self.texts_of(chosen), strict=True)
-        return tuple(pair for pair in pairs if len(pair[0]) <= LONGEST_SHOWN)
+        chosen = rows[ascending[starts_of_runs(orders[ascending])][:most]]
+        written = write_key_text(_take_cells(column, chosen)).cast(pl.String).to_list()
+        examples = zip(written, self.texts_of(chosen), strict=True)
+        return tuple(example for example in examples if len(example[0]) <= LONGEST_SHOWN)
 
 
-def _some(column: pl.Series, rows: npt.NDArray[np.intp]) -> pl.Series:
+def _take_cells(column: pl.Series, rows: Rows) -> pl.Series:
     # One by one, few cells are had sooner than by a call of Polars'.
     if rows.size > FEW_CELLS:
         return column.alias(CELLS).gather(rows)
     return pl.Series([column[row] for row in rows.tolist()], dtype=column.dtype)
 
 
-def _texts_at(texts: pl.Series, rows: Rows) -> list[str]:
-    return _some(texts, rows).to_list()
+def _take_texts(texts: pl.Series, rows: Rows) -> list[str]:
+    return _take_cells(texts, rows).to_list()
 
 
 def read_columns(
     rows: pl.DataFrame, readings: Mapping[str, KeyReading], scheme: HashScheme, tallies: Tallies
 ) -> dict[str, ReadColumn]:
     """Read and hash key columns; what can't be used of them is added to the tallies."""
-    found: dict[str, ReadColumn] = {}
+    columns: dict[str, ReadColumn] = {}
     for name, reading in readings.items():
         if reading.time:
-            found[name] = _read_times(rows[name], reading, scheme, tallies)
+            columns[name] = _read_times(rows[name], reading, scheme, tallies)
         elif _repeats(rows[name], reading):
-            found[name] = _read_repeating(rows[name], reading, scheme)
-    others = {name: reading for name, reading in readings.items() if name not in found}
-    found |= _read_texts(rows, others, scheme) if others else {}
-    for name, read in found.items():
+            columns[name] = _read_repeating(rows[name], reading, scheme)
+    others = {name: reading for name, reading in readings.items() if name not in columns}
+    columns |= _read_texts(rows, others, scheme) if others else {}
+    for name, read in columns.items():
         if not readings[name].time:
             (hashed,) = read.levels.values()
             missing = 0 if hashed.present is None else int(np.count_nonzero(~hashed.present))
             tallies.add(name, Tally(missing))
-    return found
+    return columns
 
 
 def _read_texts(
@@ -138,7 +139,7 @@ def _read_texts(
     hashed = zip(readings.items(), texts, scheme.identify(texts), strict=True)
     return {
         name: ReadColumn(
-            {reading.granularities[0]: _keys_alone(one, reading, scheme)}, partial(_texts_at, text)
+            {reading.granularities[0]: _drop_marks(one, reading, scheme)}, partial(_take_texts, text)
         )
         for (name, reading), text, one in hashed
     }
@@ -158,23 +159,21 @@ def _read_repeating(column: pl.Series, reading: KeyReading, scheme: HashScheme) 
     encoded = column.alias(CELLS).to_arrow(compat_level=VIEWS).dictionary_encode()
     cells = pl.Series(CELLS, encoded.dictionary)
     (text,) = write_keys(cells.to_frame(), {CELLS: reading})
-    hashed = _keys_alone(scheme.identify([text])[0], reading, scheme)
-    places = encoded.indices.fill_null(0).to_numpy()
-    present = None if hashed.present is None else hashed.present[places]
+    hashed = _drop_marks(scheme.identify([text])[0], reading, scheme)
+    cell_of_row = encoded.indices.fill_null(0).to_numpy()
+    present = None if hashed.present is None else hashed.present[cell_of_row]
     if encoded.null_count:
-        there = encoded.is_valid().to_numpy(zero_copy_only=False)
-        present = there if present is None else present & there
-    level = HashedColumn(hashed.hashes[places], present)
-    return ReadColumn({reading.granularities[0]: level}, lambda rows: _texts_at(text, places[rows]))
+        is_valid = encoded.is_valid().to_numpy(zero_copy_only=False)
+        present = is_valid if present is None else present & is_valid
+    level = HashedColumn(hashed.hashes[cell_of_row], present)
+    return ReadColumn({reading.granularities[0]: level}, lambda rows: _take_texts(text, cell_of_row[rows]))
 
 
-def _keys_alone(column: HashedColumn, reading: KeyReading, scheme: HashScheme) -> HashedColumn:
-    return column if reading.kind == "exact" else _without_marks(column, scheme)
-
-
-def _without_marks(column: HashedColumn, scheme: HashScheme) -> HashedColumn:
-    """Take marks of absence for what they are, told by their hashes: comparing text takes longer."""
-    marks, endings = _hashed_marks(scheme.name)
+def _drop_marks(column: HashedColumn, reading: KeyReading, scheme: HashScheme) -> HashedColumn:
+    """Take marks of absence for what they are, known by their hashes: comparing text takes longer."""
+    if reading.kind == "exact":
+        return column
+    marks, endings = _hash_marks(scheme.name)
     alike = np.flatnonzero(endings[column.hashes & LAST_BITS])  # few rows, if any, have to be looked up
     marked = alike[np.isin(column.hashes[alike], marks)]
     if not marked.size:
@@ -185,7 +184,7 @@ def _without_marks(column: HashedColumn, scheme: HashScheme) -> HashedColumn:
 
 
 @cache
-def _hashed_marks(scheme: str) -> tuple[Hashes, npt.NDArray[np.bool_]]:
+def _hash_marks(scheme: str) -> tuple[Hashes, Truths]:
     """Return the hashes of all marks of absence, and which last bits they have."""
     marks = SCHEMES[scheme].identify([pl.Series([mark for mark in MARKS if mark])])[0].hashes
     endings = np.zeros(LAST_BITS + 1, dtype=np.bool_)
@@ -216,7 +215,7 @@ def _at(key: Key, columns: Mapping[str, ReadColumn], granularity: str, scheme: H
 def _read_times(column: pl.Series, reading: KeyReading, scheme: HashScheme, tallies: Tallies) -> ReadColumn:
     """Hash the period that each row's time falls in, at each granularity."""
     times = read_key_times(column, reading)
-    tallies.add(column.name, _tally(column, times))
+    tallies.add(column.name, _count_unread(column, times))
     present = times.is_not_null().to_numpy() if times.null_count() else None
     instants = (
         times.to_physical().fill_null(0).to_numpy() if times.null_count() else times.to_physical().to_numpy()
@@ -230,15 +229,38 @@ def _read_times(column: pl.Series, reading: KeyReading, scheme: HashScheme, tall
     return ReadColumn(levels, lambda rows: name_periods(numbers[0][rows], finest))
 
 
-def _tally(column: pl.Series, times: pl.Series) -> Tally:
+def hash_periods(numbers: Integers, granularity: str, scheme: HashScheme) -> Hashes:
+    """Hash the names of periods, given by their numbers: few are ever needed, so each is hashed once."""
+    if not numbers.size:
+        return np.empty(0, dtype=scheme.identity_type)
+    first, last = int(numbers.min()) >> SPAN_BITS, int(numbers.max()) >> SPAN_BITS
+    if granularity == "moment" or last - first >= MOST_SPANS:
+        distinct, positions = np.unique(numbers, return_inverse=True)
+        return _hash_names(distinct, granularity, scheme)[positions]
+    spans = [_hash_span(number, granularity, scheme.name) for number in range(first, last + 1)]
+    every = spans[0] if len(spans) == 1 else np.concatenate(spans)
+    hashes: Hashes = every[numbers - (first << SPAN_BITS)]
+    return hashes
+
+
+@lru_cache(KEPT_SPANS)
+def _hash_span(number: int, granularity: str, scheme: str) -> Hashes:
+    first = number << SPAN_BITS
+    hashes = _hash_names(np.arange(first, first + (1 << SPAN_BITS)), granularity, SCHEMES[scheme])
+    hashes.setflags(write=False)
+    return hashes
+
+
+def _hash_names(numbers: Integers, granularity: str, scheme: HashScheme) -> Hashes:
+    names = pl.Series(name_periods(numbers, granularity), dtype=pl.String)
+    return scheme.identify([YEAR + names if granularity == "year" else names])[0].hashes.copy()
+
+
+def _count_unread(column: pl.Series, times: pl.Series) -> Tally:
     nulls = column.null_count()
     if times.null_count() == nulls:
         return Tally(nulls)
     cells = column.alias(CELLS)
     unread = cells.filter(times.is_null() & cells.is_not_null()).cast(pl.String).str.strip_chars()
     unread = unread.filter(~unread.str.to_lowercase().is_in(sorted(ABSENT_TIMES)))
-    return Tally(times.null_count() - unread.len(), unread.len(), _smallest(unread))
-
-
-def _smallest(cells: pl.Series) -> tuple[str, ...]:
-    return tuple(cells.str.head(LONGEST_EXAMPLE).unique().sort().head(EXAMPLES).to_list())
+    return Tally(times.null_count() - unread.len(), unread.len(), take_examples(unread))

@@ -17,7 +17,7 @@ from covary.columns.periods import (
 )
 from covary.columns.times import GRANULARITIES
 from covary.sketching.hashing import SCHEMES
-from covary.sketching.period_hashes import hash_periods
+from covary.sketching.key_columns import hash_periods
 
 MOMENTS = st.datetimes(datetime(1000, 1, 1), datetime(2999, 12, 31, 23, 59, 59, 999_999))
 # The days around New Year are where ISO weeks and calendar years part.

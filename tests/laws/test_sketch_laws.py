@@ -237,8 +237,8 @@ def test_many_rows_take_the_same_way_as_few(hash_name, seed, distinct, gaps):
     plain = bits(partial_of(rows, config), config)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(KERNEL, "ROWS_AT_ONCE", 97)
-        patch.setattr(KERNEL, "FIRST_BLOCK", 4)
-        patch.setattr(KERNEL, "LARGEST_BLOCK", 16)
+        patch.setattr(KERNEL, "FEWEST_AT_ONCE", 4)
+        patch.setattr(KERNEL, "MOST_AT_ONCE", 16)
         assert bits(partial_of(rows, config), config) == plain
 
 
