@@ -86,7 +86,7 @@ class WrittenNumber:
 
 
 def starts_likely(cell: str) -> bool:
-    """Whether a cell, stripped and in lower case, may be a number or mean missing, told by how it begins."""
+    """Whether a cell, stripped and in lower case, may be a number or mean missing, by how it begins."""
     return len(cell) <= LONGEST_CELL and _STARTS_LIKELY.match(cell) is not None
 
 
@@ -102,14 +102,14 @@ def missing_or_one_of(marks: tuple[str, ...]) -> pl.Expr:
 
 
 def parse_number(shape: str, count: int, decimal: str) -> WrittenNumber | None:
-    """Take a shape that so many cells have apart, by one convention; None if it's no number."""
+    """Parse a shape that so many cells have, by one convention; None if it's no number."""
     if len(shape) > LONGEST_CELL:
         return None
-    found = re.match(_pattern(decimal, _ANY_UNIT, spaced=True), shape)  # compiled once, on first use
+    match = re.match(_pattern(decimal, _ANY_UNIT, spaced=True), shape)  # compiled once, on first use
     digits = _DIGITS.search(shape)
-    if not found or not digits:
+    if not match or not digits:
         return None
-    unit = found[found.lastindex] if found.lastindex else ""
+    unit = match[match.lastindex] if match.lastindex else ""
     around = shape[: digits.start()] + shape[digits.end() :].removeprefix(unit.lstrip())
     return WrittenNumber(count, digits[0].rstrip(), _singular(unit), re.sub(rf"[().\s]|{_SIGN}", "", around))
 

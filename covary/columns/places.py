@@ -99,7 +99,7 @@ class Gazetteer:
 
 
 def may_be_places(cells: Iterable[str]) -> bool:
-    """Whether a few distinct texts have the shape of names or codes, told without reading the library."""
+    """Whether a few distinct texts have the shape of names or codes, without reading the library."""
     looked_at = list(islice(cells, LOOKED_AT))
     shaped = sum(len(cell) <= LONGEST_NAME and _SHAPE.fullmatch(cell) is not None for cell in looked_at)
     return len(looked_at) >= FEWEST_NAMES_IF_NAMED and shaped >= NAME_SHARE * len(looked_at)
@@ -107,11 +107,12 @@ def may_be_places(cells: Iterable[str]) -> bool:
 
 def may_be_numbered(name: str) -> bool:
     """Whether a column's name says that its whole numbers are codes of countries or states."""
-    said = _said(name)
-    return bool(_COUNTRY_NUMBER.search(said) or _STATE_NUMBER.search(said))
+    heading = _spell_out(name)
+    return bool(_COUNTRY_NUMBER.search(heading) or _STATE_NUMBER.search(heading))
 
 
-def _said(name: str) -> str:
+def _spell_out(name: str) -> str:
+    """Write the name of a column as words: stateCode as "state code"."""
     return _JOINTS.sub(" ", name).lower().strip()
 
 
@@ -121,15 +122,15 @@ def recognise_places(cells: pl.Series, name: str) -> str | None:
     Names may be half of the texts, codes must be nearly all, and numbers all; fewer will do under a column
     name that says what they are.
     """
-    said = _said(name)
-    if len(cells) > MOST_TEXTS or _OTHER_THINGS.search(said):
+    heading = _spell_out(name)
+    if len(cells) > MOST_TEXTS or _OTHER_THINGS.search(heading):
         return None
     texts = {text for text in cells.to_list() if text is not None}
-    if _TEAMS.search(said):
-        return _kind_by_names(texts, said, TEAM_SHARE)
+    if _TEAMS.search(heading):
+        return _kind_by_names(texts, heading, TEAM_SHARE)
     if all(map(str.isdecimal, texts)):
-        return _kind_by_numbers(texts, said)
-    return _kind_by_names(texts, said) or _kind_by_codes(texts, said)
+        return _kind_by_numbers(texts, heading)
+    return _kind_by_names(texts, heading) or _kind_by_codes(texts, heading)
 
 
 def write_places(column: pl.Series, kind: str) -> pl.Series:
@@ -144,39 +145,39 @@ def write_places(column: pl.Series, kind: str) -> pl.Series:
     return column.replace(list(written), list(written.values())) if written else column
 
 
-def _kind_by_numbers(texts: set[str], said: str) -> str | None:
+def _kind_by_numbers(texts: set[str], heading: str) -> str | None:
     """The kind that the column's name promises and every number keeps to."""
     promised = {"state": _STATE_NUMBER, "country": _COUNTRY_NUMBER}
     for kind, says in promised.items():
-        if len(texts) >= FEWEST_NUMBERS and says.search(said):
+        if len(texts) >= FEWEST_NUMBERS and says.search(heading):
             return kind if _gazetteers()[kind].numbers.keys() >= texts else None
     return None
 
 
-def _kind_by_names(texts: set[str], said: str, share: float = NAME_SHARE) -> str | None:
+def _kind_by_names(texts: set[str], heading: str, share: float = NAME_SHARE) -> str | None:
     books = _gazetteers()
     short = [text for text in texts if len(text) <= LONGEST_CELL]
     spoken = [_spoken(words) for words in map(_words, short) if _vocabulary().issuperset(words)]
-    found = {kind: [name for name in spoken if name in book.names] for kind, book in books.items()}
-    says = {"country": bool(_COUNTRY.search(said)), "state": bool(_STATE.search(said))}
+    known = {kind: [name for name in spoken if name in book.names] for kind, book in books.items()}
+    says = {"country": bool(_COUNTRY.search(heading)), "state": bool(_STATE.search(heading))}
 
     def fits(kind: str) -> bool:
         fewest = FEWEST_NAMES_IF_NAMED if says[kind] else FEWEST_NAMES
-        enough = len(found[kind]) >= max(fewest, share * len(texts))
-        everyday = sum(name in EVERYDAY for name in found[kind])
-        return enough and (says[kind] or everyday <= len(found[kind]) / 2)
+        enough = len(known[kind]) >= max(fewest, share * len(texts))
+        everyday = sum(name in EVERYDAY for name in known[kind])
+        return enough and (says[kind] or everyday <= len(known[kind]) / 2)
 
-    return _best({kind: len(names) if fits(kind) else 0 for kind, names in found.items()}, says)
+    return _best({kind: len(names) if fits(kind) else 0 for kind, names in known.items()}, says)
 
 
-def _kind_by_codes(texts: set[str], said: str) -> str | None:
+def _kind_by_codes(texts: set[str], heading: str) -> str | None:
     books = _gazetteers()
-    says = {"country": bool(_COUNTRY_CODE.search(said)), "state": bool(_STATE.search(said))}
+    says = {"country": bool(_COUNTRY_CODE.search(heading)), "state": bool(_STATE.search(heading))}
 
     def count(kind: str, length: int) -> int:
         known = sum(len(text) == length and text in books[kind].codes for text in texts)
-        named = says[kind] or (length == 3 and "code" in said)
-        fewest = FEWEST_CODES_IF_NAMED if named else FEWEST_CODES
+        is_named = says[kind] or (length == 3 and "code" in heading)
+        fewest = FEWEST_CODES_IF_NAMED if is_named else FEWEST_CODES
         share = MANY_CODES_SHARE if says[kind] and known >= MANY_CODES else CODE_SHARE
         return known if known >= max(fewest, share * len(texts)) else 0
 
@@ -193,8 +194,8 @@ def _kind_by_codes(texts: set[str], said: str) -> str | None:
 def _best(counts: dict[str, int], says: dict[str, bool]) -> str | None:
     """The kind with the most texts; on a tie, the one that the column's name speaks of."""
     most = [kind for kind, count in counts.items() if 0 < count == max(counts.values())]
-    named = [kind for kind in most if says[kind]]
-    return most[0] if len(most) == 1 else named[0] if len(named) == 1 else None
+    likely = [kind for kind in most if says[kind]]
+    return most[0] if len(most) == 1 else likely[0] if len(likely) == 1 else None
 
 
 def _words(text: str) -> list[str]:

@@ -106,11 +106,11 @@ def group_by_form(cells: Sequence[str], compact: bool) -> dict[str, list[str]]:
     short = [cell for cell in cells if len(cell) <= LONGEST_TIME and "\n" not in cell]
     shapes = "\n".join(short).translate(_DIGITS_TO_ONES).split("\n")
     groups = {shape: match.lastindex for shape in set(shapes) if (match := pattern.fullmatch(shape))}
-    found: dict[str, list[str]] = {}
+    by_form: dict[str, list[str]] = {}
     for cell, shape in zip(short, shapes, strict=False):
         if shape in groups:
-            found.setdefault(_FORM_OF_GROUP[groups[shape] or 0], []).append(cell)
-    return found
+            by_form.setdefault(_FORM_OF_GROUP[groups[shape] or 0], []).append(cell)
+    return by_form
 
 
 def has_zone(cell: str) -> bool:

@@ -85,51 +85,53 @@ def decide_time_reading(cells: pl.Series, compact: bool = False) -> TimeReading 
     """
     if isinstance(cells.dtype, (pl.Date, pl.Datetime)):
         zoned = getattr(cells.dtype, "time_zone", None) is not None
-        return _plainest((), zoned, lambda local: _typed_instants(cells, local))
+        return _choose_zone((), zoned, lambda local: _convert_typed(cells, local))
     if not isinstance(cells.dtype, _TEXT_TYPES) and not (compact and cells.dtype.is_integer()):
         return None
     if (instants := read_iso_instants(cells)) is not None:
         zoned = has_zone(str(cells.alias("").first(ignore_nulls=True)))
-        return _plainest((ISO,), zoned, lambda local: read_iso_instants(cells, True) if local else instants)
-    counts = _counts(cells)
-    trials = [_trial(form, found, counts) for form, found in group_by_form(list(counts), compact).items()]
-    return _judged(trials, sum(counts.values()))
+        return _choose_zone(
+            (ISO,), zoned, lambda local: read_iso_instants(cells, True) if local else instants
+        )
+    counts = _count_cells(cells)
+    trials = [_try_form(form, some, counts) for form, some in group_by_form(list(counts), compact).items()]
+    return _judge_trials(trials, sum(counts.values()))
 
 
 def read_times(column: pl.Series, reading: TimeReading) -> pl.Series:
     """Each row's time, in UTC if it names a zone; null where there's none or it isn't understood."""
     if isinstance(column.dtype, (pl.Date, pl.Datetime)):
-        return _series(column.name, _typed_instants(column, reading.local))
+        return _to_series(column.name, _convert_typed(column, reading.local))
     if ISO in reading.formats and (plain := read_iso_instants(column, reading.local)) is not None:
-        return _series(column.name, plain)
+        return _to_series(column.name, plain)
     text = column.cast(pl.String, strict=False)
     distinct_count = text.to_frame("cell").select(pl.approx_n_unique("cell")).item()
     if LOOKED_UP_ROWS * distinct_count > len(text):
-        return _series(column.name, _read(text, reading.formats))
+        return _to_series(column.name, _read_forms(text, reading.formats))
     distinct = text.unique().drop_nulls()
-    times = _series("", _read(distinct, reading.formats))
+    times = _to_series("", _read_forms(distinct, reading.formats))
     return text.replace_strict(distinct, times, default=None, return_dtype=pl.Datetime("us"))
 
 
-def _plainest(
+def _choose_zone(
     formats: tuple[str, ...], zoned: bool, read: Callable[[bool], Integers | None]
 ) -> TimeReading | None:
-    """Take times that are all at midnight where they were taken for dates of that place; else go by UTC."""
-    granularity = _fineness_of(read(False))
-    if granularity and granularity != "day" and zoned and _fineness_of(read(True)) == "day":
+    """Take times that are all at midnight where they were taken for dates there; else go by UTC."""
+    granularity = _granularity_of(read(False))
+    if granularity and granularity != "day" and zoned and _granularity_of(read(True)) == "day":
         return TimeReading(formats, "day", local=True)
     return TimeReading(formats, granularity) if granularity else None
 
 
-def _fineness_of(instants: Integers | None) -> str:
+def _granularity_of(instants: Integers | None) -> str:
     understood = _NO_TIMES if instants is None else instants[instants != NO_TIME]
-    return _fineness(understood) if understood.size else ""
+    return _finest_needed(understood) if understood.size else ""
 
 
-def _counts(cells: pl.Series) -> dict[str, int]:
+def _count_cells(cells: pl.Series) -> dict[str, int]:
     """How many rows hold each cell that is there; of many distinct cells, a random choice."""
     text = cells.drop_nulls().cast(pl.String).str.strip_chars().alias("cell")
-    if _longest(text) > LONGEST_CELL:
+    if _longest_bytes(text) > LONGEST_CELL:
         text = text.str.head(LONGEST_TIME + 1)  # enough to tell that it's no time
     distinct = text.value_counts(name="rows")
     if distinct.height > JUDGED_CELLS:
@@ -138,36 +140,39 @@ def _counts(cells: pl.Series) -> dict[str, int]:
         frequent = distinct.sort("rows", "cell", descending=True).head(FREQUENT_CELLS)
         others = distinct.join(frequent, on="cell", how="anti").filter(_HASH % one_in == 0)
         distinct = pl.concat([frequent, others.with_columns(pl.col("rows") * one_in)])
-    pairs = zip(distinct["cell"].to_list(), distinct["rows"].to_list(), strict=True)
-    return {cell: rows for cell, rows in pairs if cell.lower() not in ABSENT_TIMES}
+    return {
+        cell: rows
+        for cell, rows in distinct.select("cell", "rows").rows()
+        if cell.lower() not in ABSENT_TIMES
+    }
 
 
-def _longest(text: pl.Series) -> int:
+def _longest_bytes(text: pl.Series) -> int:
     """The bytes of the longest cell; 0 if there's none."""
     return int(text.str.len_bytes().max() or 0)  # type: ignore[arg-type]
 
 
-def _trial(form: str, cells: list[str], counts: dict[str, int]) -> _Trial:
+def _try_form(form: str, cells: list[str], counts: dict[str, int]) -> _Trial:
     rows = np.array([counts[cell] for cell in cells])
     parts = split_parts(pl.Series(cells), form)
-    trial = _trial_of(form, parts, rows)
+    trial = _count_understood(form, parts, rows)
     if form == "year-month" and len(cells) > 2 and (parts["month"] == (parts["year"] + 1) % 100).all():
         return replace(trial, rows=0)  # seasons: 2001-02, 2002-03, 2003-04
     if form != MONTH_FIRST:
         return trial
-    day_first = _trial_of(DAY_FIRST, parts | {"month": parts["day"], "day": parts["month"]}, rows)
+    day_first = _count_understood(DAY_FIRST, parts | {"month": parts["day"], "day": parts["month"]}, rows)
     if day_first.rows == trial.rows:
         return replace(trial, ambiguous=True)
     return max(trial, day_first, key=lambda either: either.rows)
 
 
-def _trial_of(form: str, parts: dict[str, Integers], rows: Integers) -> _Trial:
+def _count_understood(form: str, parts: dict[str, Integers], rows: Integers) -> _Trial:
     instants = compute_instants(parts)
     understood = instants != NO_TIME
     return _Trial(form, int(rows[understood].sum()), instants[understood])
 
 
-def _judged(trials: Sequence[_Trial], present: int) -> TimeReading | None:
+def _judge_trials(trials: Sequence[_Trial], present: int) -> TimeReading | None:
     """The reading if forms of one unit understand nearly all rows: a month among days isn't a day."""
     for unit in ("day", "week", "month", "quarter"):
         fitting = [trial for trial in trials if trial.rows and UNIT_OF_FORM[trial.form] == unit]
@@ -176,19 +181,19 @@ def _judged(trials: Sequence[_Trial], present: int) -> TimeReading | None:
             instants = np.concatenate([trial.instants for trial in fitting])
             return TimeReading(
                 formats=tuple(trial.form for trial in fitting),
-                granularity=_fineness(instants) if unit == "day" else unit,
+                granularity=_finest_needed(instants) if unit == "day" else unit,
                 ambiguous=any(trial.ambiguous for trial in fitting),
             )
     return None
 
 
-def _fineness(instants: Integers) -> str:
+def _finest_needed(instants: Integers) -> str:
     if (instants % HOUR).any():
         return "moment"
     return "hour" if (instants % DAY).any() else "day"
 
 
-def _typed_instants(column: pl.Series, local: bool = False) -> Integers:
+def _convert_typed(column: pl.Series, local: bool = False) -> Integers:
     column = column.alias("")
     if local and getattr(column.dtype, "time_zone", None):
         column = column.dt.replace_time_zone(None)
@@ -197,14 +202,14 @@ def _typed_instants(column: pl.Series, local: bool = False) -> Integers:
     return keep_plausible(times.to_physical().fill_null(NO_TIME).to_numpy())
 
 
-def _series(name: str, instants: Integers) -> pl.Series:
+def _to_series(name: str, instants: Integers) -> pl.Series:
     return pl.Series(name, instants.view("datetime64[us]"))
 
 
-def _read(cells: pl.Series, formats: Sequence[str]) -> Integers:
+def _read_forms(cells: pl.Series, formats: Sequence[str]) -> Integers:
     """The instant of each cell, by the first of the formats that understands it."""
     text = cells.str.strip_chars()
-    if _longest(text) > LONGEST_CELL:
+    if _longest_bytes(text) > LONGEST_CELL:
         text = text.set(text.str.len_bytes() > LONGEST_CELL, None)
     instants = np.full(len(text), NO_TIME)
     for form in formats:

@@ -10,9 +10,9 @@ from functools import cached_property
 from math import prod
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from covary.arrays import Integers
 from covary.columns.key_reading import FEWEST_PERIODS, KeyReading
 from covary.columns.profile import ColumnProfile, take_runs
 from covary.columns.reasons import Cause
@@ -21,8 +21,6 @@ from covary.sketching.key_choice import count_keys
 from covary.sketching.key_columns import Key, read_columns
 from covary.sketching.sketch_types import SketchConfig
 
-Counts = npt.NDArray[np.int64]
-
 # What a table is taken to hold, and what its sketches take of an index, in bytes.
 CELL_BYTES, COLUMN_BYTES = 8, 64
 SKETCH_BYTES, ENTRY_BYTES, KEY_BYTES = 80, 8, 24
@@ -30,7 +28,7 @@ SKETCH_BYTES, ENTRY_BYTES, KEY_BYTES = 80, 8, 24
 SHARE, SHARE_OF_SMALL, SMALL_BYTES = 2, 16, 2 << 20
 MOST_BYTES = 64 << 20  # of any table, also of what a person named: about a tenth of the memory to make them
 LOOKED_AT, RUNS = 16_384, 16  # rows
-LONG_TEXT = 64  # bytes on average: more is rather told than looked up
+LONG_TEXT = 64  # bytes on average: more is a remark rather than a key
 WIDESPREAD = {"time", "year", "country", "state"}
 
 
@@ -66,40 +64,44 @@ class Budget:
     def _sampled(self) -> pl.DataFrame:
         return take_runs(self._rows, LOOKED_AT, RUNS)
 
-    def keys(self, keys: Sequence[Key], numbers: Sequence[str], room: int, *, named: bool) -> list[Key]:
+    def choose_keys(
+        self, keys: Sequence[Key], numbers: Sequence[str], room: int, *, named: bool
+    ) -> list[Key]:
         """Choose the keys for which there is room, but always the likeliest to join, or the first named."""
-        present = self._filled(numbers)
+        present = self._most_keys(numbers)
         if not numbers or sum(self._at_most(key, present) for key in keys) <= room:
             return list(keys)
         order = list(range(len(keys)))
         if not named:
-            order.sort(key=lambda place: (*self._misgivings(keys[place]), place))
+            order.sort(key=lambda number: (*self._misgivings(keys[number]), number))
         kept, spent = set(order[:1]), 0
-        for place in order:
-            cost = self._cost(keys[place], present)
+        for number in order:
+            cost = self._cost(keys[number], present)
             if spent + cost <= room:
-                kept.add(place)
+                kept.add(number)
                 spent += cost
         first = self._cost(keys[order[0]], present)
-        return [keys[place] for place in (sorted(kept) if first <= room else order[:1])]
+        return [keys[number] for number in (sorted(kept) if first <= room else order[:1])]
 
-    def pairs(self, pairs: Sequence[Key], keys: Sequence[Key], numbers: Sequence[str]) -> list[Key]:
-        """Choose the pairs of columns for which there is room beside the keys of one column."""
-        present = self._filled(numbers)
-        if sum(self._at_most(key, present) for key in (*keys, *pairs)) <= self.room:
-            return list(pairs)
+    def choose_joint_keys(
+        self, joint: Sequence[Key], keys: Sequence[Key], numbers: Sequence[str]
+    ) -> list[Key]:
+        """Choose the keys of several columns for which there is room beside the keys of one."""
+        present = self._most_keys(numbers)
+        if sum(self._at_most(key, present) for key in (*keys, *joint)) <= self.room:
+            return list(joint)
         left = self.room - sum(self._cost(key, present) for key in keys)
         kept: list[Key] = []
-        for pair in pairs:
-            cost = self._cost(pair, present)
+        for key in joint:
+            cost = self._cost(key, present)
             if cost <= left:
-                kept.append(pair)
+                kept.append(key)
                 left -= cost
         return kept
 
-    def numbers(self, keys: Sequence[Key], numbers: Sequence[str], room: int) -> list[str]:
+    def choose_numbers(self, keys: Sequence[Key], numbers: Sequence[str], room: int) -> list[str]:
         """Choose the numbers for which there is room with these keys: those of which most cells are there."""
-        present = self._filled(numbers)
+        present = self._most_keys(numbers)
         if sum(self._at_most(key, present) for key in keys) <= room:
             return list(numbers)
         costs = np.zeros(len(numbers), dtype=np.int64)
@@ -109,19 +111,19 @@ class Budget:
                 costs += SKETCH_BYTES + ENTRY_BYTES * np.minimum(held, present)
         fullest = np.argsort(-present, kind="stable")
         fit = int(np.count_nonzero(np.cumsum(costs[fullest]) <= room))
-        return [numbers[place] for place in sorted(fullest[: max(fit, 1)].tolist())]
+        return [numbers[position] for position in sorted(fullest[: max(fit, 1)].tolist())]
 
-    def _filled(self, numbers: Sequence[str]) -> Counts:
+    def _most_keys(self, numbers: Sequence[str]) -> Integers:
         """Count the keys that a sketch of each number can have at most."""
         if not self._whole:
             return np.full(len(numbers), self._config.size, dtype=np.int64)
         return np.array([self._present[name] for name in numbers], dtype=np.int64)
 
-    def _at_most(self, key: Key, present: Counts) -> int:
+    def _at_most(self, key: Key, present: Integers) -> int:
         rows = self._rows.height if self._whole else self._config.size
         return _bytes([min(room, rows) for room in self._rooms(key)], present)
 
-    def _cost(self, key: Key, present: Counts) -> int:
+    def _cost(self, key: Key, present: Integers) -> int:
         return _bytes(self._held(key), present)
 
     def _rooms(self, key: Key) -> list[int]:
@@ -162,7 +164,7 @@ class Budget:
         )
 
 
-def _bytes(held: Sequence[int], present: Counts) -> int:
+def _bytes(held: Sequence[int], present: Integers) -> int:
     """Estimate what a key takes of an index, given how many keys its sketches hold at each granularity."""
     entries = sum(int(np.minimum(keys, present).sum()) for keys in held)
     return KEY_BYTES * sum(held) + SKETCH_BYTES * len(held) * present.size + ENTRY_BYTES * entries

@@ -22,7 +22,7 @@ from covary.sketching.key_columns import (
 )
 from covary.sketching.sketch_types import SketchConfig
 
-# To find pairs of columns that identify rows, and examples of keys. In runs: pairs repeat among neighbours.
+# To find joint keys and examples of keys. In runs: joint keys repeat among neighbours.
 SAMPLED_ROWS, SAMPLED_RUNS = 16_384, 16
 
 
@@ -89,19 +89,19 @@ def decide_roles(
     budget = Budget(rows, profiles, config, size)
     if wanted_keys:
         offered = decide_keys(named, rows, profiles, config.normaliser, whole)
-        keys = budget.keys(offered, numbers, MOST_BYTES, named=True)
+        keys = budget.choose_keys(offered, numbers, MOST_BYTES, named=True)
         alone = [key for key in alone if key.name in collect_readings(keys)]
     else:
         offered = alone
-        keys = alone = budget.keys(alone, numbers, budget.room, named=False)
-    kept = budget.numbers(keys, numbers, MOST_BYTES if wanted_keys or wanted_values else budget.room)
+        keys = alone = budget.choose_keys(alone, numbers, budget.room, named=False)
+    kept = budget.choose_numbers(keys, numbers, MOST_BYTES if wanted_keys or wanted_values else budget.room)
     some, tallies = take_runs(rows, SAMPLED_ROWS, SAMPLED_RUNS), Tallies()
     read = read_columns(some, collect_readings(alone), scheme, tallies)
     canonical = config.normaliser != NORMALISERS["exact"]
     if canonical and not wanted_keys:
-        pairs = find_joint_keys(alone, read, profiles, scheme)
-        offered = [*offered, *pairs]
-        keys = [*keys, *budget.pairs(pairs, keys, kept)]
+        joint = find_joint_keys(alone, read, profiles, scheme)
+        offered = [*offered, *joint]
+        keys = [*keys, *budget.choose_joint_keys(joint, keys, kept)]
     examples = {
         name: column.examples(some[name], scheme, EXAMPLES_KEPT) for name, column in read.items() if canonical
     }

@@ -21,7 +21,7 @@ from covary.sketching.open_table import Frame, KeyName, OpenTable, open_table
 from covary.sketching.sketch_types import DEFAULT_SIZE, Partial, Sketch, SketchConfig
 
 MOST_KEY_COLUMNS = 3
-CHUNK_ROWS = 1 << 40  # a row's place in its table is its chunk times this, plus its place in the chunk
+CHUNK_ROWS = 1 << 40  # a row's number is its chunk times this, plus its number in the chunk
 # Partial sketches wait to be merged, many at once, until they are so many or weigh so much.
 PARTIALS_AT_ONCE, BYTES_AT_ONCE = 16, 64 << 20
 PARTIAL_BYTES = 1024  # of a partial sketch besides its arrays
@@ -113,7 +113,7 @@ class Asked:
     rows: pl.DataFrame  # the first of the table, to show keys as they are written
     damage: tuple[str, ...] = ()  # what is wrong with the table
 
-    def at(self, granularity: str | None) -> "tuple[AskedSketch, ...]":
+    def at(self, granularity: str | None) -> tuple[AskedSketch, ...]:
         """Return the sketches of one granularity, or all."""
         if granularity is None:
             return self.sketches
@@ -121,13 +121,13 @@ class Asked:
             raise UnusableColumn(
                 f"there is no granularity {granularity!r}; there are: {', '.join(GRANULARITIES)}"
             )
-        found = tuple(each for each in self.sketches if each.sketch.pair.granularity == granularity)
-        if not found:
-            there = dict.fromkeys(each.sketch.pair.granularity for each in self.sketches)
-            has = f"its times are by {', '.join(there)}" if any(there) else "it holds no times"
+        chosen = tuple(each for each in self.sketches if each.sketch.pair.granularity == granularity)
+        if not chosen:
+            offered = dict.fromkeys(each.sketch.pair.granularity for each in self.sketches)
+            has = f"its times are by {', '.join(offered)}" if any(offered) else "it holds no times"
             key = self.sketches[0].sketch.pair.key
             raise UnusableColumn(f"{key!r} can't be joined by {granularity!r}: {has}")
-        return found
+        return chosen
 
     @property
     def ambiguous(self) -> tuple[str, ...]:

@@ -32,7 +32,7 @@ def best_key_of(rows):
     profiles = profile_columns(rows)
     names, numbers = choose_columns(profiles, "t")
     keys = decide_keys([(name,) for name in names], rows, profiles, NORMALISERS["canonical"])
-    (best,) = Budget(rows, profiles, CONFIG).keys(keys, numbers, 1, named=False)
+    (best,) = Budget(rows, profiles, CONFIG).choose_keys(keys, numbers, 1, named=False)
     return best.name
 
 
@@ -106,7 +106,7 @@ def test_numbers_are_left_out_where_one_key_is_too_much_those_with_gaps_first():
     profiles = profile_columns(rows)
     names, numbers = choose_columns(profiles, "t")
     (key,) = decide_keys([(name,) for name in names], rows, profiles, NORMALISERS["canonical"])
-    kept = Budget(rows, profiles, CONFIG).numbers([key], numbers, 400_000)
+    kept = Budget(rows, profiles, CONFIG).choose_numbers([key], numbers, 400_000)
     assert 350 < len(kept) < 600
     assert set(kept) > set(full)
     assert kept == [name for name in numbers if name in set(kept)]
