@@ -1,4 +1,4 @@
-"""Which keys a table is sketched on: its columns, two that together identify rows, or those a person named."""
+"""Which keys a table is sketched on: its columns, two that identify rows, or those a person named."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
