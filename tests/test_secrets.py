@@ -244,9 +244,9 @@ def test_a_file_of_a_name_like_a_url_is_a_file(name, tmp_path, monkeypatch):
     pl.DataFrame({"place": PLACES, "y": range(60)}).write_csv(name)
     assert source_name(name) == str(tmp_path / name)
     [table] = find_tables([name]).tables
-    assert table.path == table_at(name).path == str(tmp_path / name)
+    assert table.location.text == table_at(name).location.text == str(tmp_path / name)
     glob = f"{name[:-5]}*.csv"
-    assert [found.path for found in find_tables([glob]).tables] == [str(tmp_path / name)]
+    assert [table.location.text for table in find_tables([glob]).tables] == [str(tmp_path / name)]
 
 
 def test_what_was_not_stored_is_asked_for_again_and_its_tables_stay(web, tmp_path, without_spark):
@@ -348,7 +348,7 @@ def test_no_error_on_the_way_tells_a_secret(web, monkeypatch):
     assert secrets_in(all_told(told.value)) == []
     assert told.value.__cause__ is None
     table = table_at(web.url("/a.csv"))
-    assert secrets_in(table.place + table.name) == []
+    assert secrets_in(table.location.shown + table.name) == []
     web.tokens.clear()
     with pytest.raises(UnreadableTable) as told:
         sketch(web.url("/a.csv"), "place", "x")

@@ -7,8 +7,9 @@ from covary.index.segment_files import Segment
 from covary.index.table_records import TableRecord
 from covary.tables.discover import KnownNames, Listing
 from covary.tables.local import matches
+from covary.tables.location import writable
 from covary.tables.skipped import Reason, SkippedSource, Why
-from covary.tables.source import Identity, TableSource, writable
+from covary.tables.source import Identity, TableSource
 
 KNOWN = ("name", "path", "member", "version", "checksum", "problem", "source")
 

@@ -10,8 +10,8 @@ from covary.errors import CovaryError, NoTables
 from covary.index.manifest import Manifest
 from covary.secrets import Secrets
 from covary.tables.discover import Listing, source_name
-from covary.tables.files import is_url
 from covary.tables.local import matches
+from covary.tables.location import Location
 from covary.tables.skipped import Why
 from covary.tables.source import table_place
 
@@ -52,7 +52,7 @@ def looking_for_tables() -> Iterator[None]:
 
 
 def _is_gone(source: str) -> bool:
-    return not (is_url(source) or os.path.lexists(source)) and os.path.isdir(os.path.dirname(source))
+    return not (Location(source).is_url or os.path.lexists(source)) and os.path.isdir(os.path.dirname(source))
 
 
 def removed_by_hand(named: Sequence[Source], settings: Manifest) -> set[str]:

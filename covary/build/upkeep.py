@@ -19,7 +19,8 @@ from covary.index.segment_layout import build_segment
 from covary.sketching.hashing import HashScheme
 from covary.tables.discover import source_name
 from covary.tables.local import matches
-from covary.tables.source import shown, table_place
+from covary.tables.location import Location
+from covary.tables.source import table_place
 
 OnProgress = Callable[[int, int], None]
 MOST_SMALL = 10  # segments, before they are merged
@@ -190,7 +191,8 @@ def _tables_named(name: str, known: Sequence[KnownTable], index: Path) -> list[K
         if fnmatchcase(table.name, name) or ("/" in name and matches(table.path, path))
     ]
     if not found:
+        wanted = Location(name).shown
         raise TableError(
-            f"{index} holds no table and no source {shown(name)!r}; covary info {index} lists its tables"
+            f"{index} holds no table and no source {wanted!r}; covary info {index} lists its tables"
         )
     return found

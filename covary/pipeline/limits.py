@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from covary.errors import CovaryError
 from covary.pipeline.reading_process import DIED, TOO_LARGE, TOO_LONG, Ended
-from covary.tables.files import is_url
 from covary.tables.registry import is_one_file, reader_of
 from covary.tables.source import TableSource
 
@@ -113,4 +112,4 @@ def too_much(ended: Sequence[Ended]) -> str | None:
 
 def is_of_the_table(ended: Sequence[Ended], table: TableSource) -> bool:
     """Whether a table goes beyond its limits as long as it is as it is: it lies here, and no process died."""
-    return bool(table.version) and not is_url(table.path) and all(each.cause != DIED for each in ended)
+    return bool(table.version) and not table.location.is_url and all(each.cause != DIED for each in ended)

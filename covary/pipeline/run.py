@@ -114,7 +114,7 @@ def sketch_spark_tables(
                 reason = (
                     problem.reason
                     if isinstance(problem, UnreadableTable)
-                    else spark_reason(problem, source.path)
+                    else spark_reason(problem, source.location.text)
                 )
                 left_out.append(record_of(source, problem=reason))
     finally:

@@ -37,8 +37,7 @@ from covary.query.candidates import OnProgress
 from covary.query.hits import Hit
 from covary.query.options import QueryOptions
 from covary.sketching.open_table import Frame, KeyName, to_polars
-from covary.tables.files import is_url
-from covary.tables.local import absolute_path
+from covary.tables.location import Location
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -105,7 +104,7 @@ def _question_row(number: int, question: Question) -> dict[str, Any]:
     row = {"query": number, "key": json.dumps(question.key), "value": question.value}
     if isinstance(question.table, str | os.PathLike):
         path = os.fspath(question.table)
-        return row | {"path": path if is_url(path) else absolute_path(path)}
+        return row | {"path": path if Location(path).is_url else Location(path).path}
     packed = io.BytesIO()
     to_polars(question.table).write_ipc(packed)
     return row | {"rows": packed.getvalue()}

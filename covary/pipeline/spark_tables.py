@@ -26,10 +26,10 @@ ROWS_PER_BATCH = ("spark.sql.execution.arrow.maxRecordsPerBatch", "100000")
 
 def sample_of(source: TableSource, spark: "SparkSession") -> tuple[Layout, pl.DataFrame]:
     """Some rows, to decide the columns' roles, and the columns that can serve."""
-    some = spark_rows(source.path, spark).limit(SAMPLE_ROWS).toArrow()
+    some = spark_rows(source.location.text, spark).limit(SAMPLE_ROWS).toArrow()
     layout = Layout(plain_names(some.schema))
     if not layout.columns:
-        raise UnreadableTable(source.path, "it has no columns that can be a key or a number")
+        raise UnreadableTable(source.location.text, "it has no columns that can be a key or a number")
     sample = pl.from_arrow(some)
     assert isinstance(sample, pl.DataFrame)
     return layout, sample[list(layout.columns)]
@@ -38,7 +38,7 @@ def sample_of(source: TableSource, spark: "SparkSession") -> tuple[Layout, pl.Da
 def numbered_rows(source: TableSource, columns: tuple[str, ...], spark: "SparkSession") -> "DataFrame":
     """Some columns of all rows, each with the number of its partition."""
     wanted = [f"`{column.replace('`', '``')}`" for column in columns]
-    return spark_rows(source.path, spark).selectExpr(*wanted, f"spark_partition_id() AS {PART}")
+    return spark_rows(source.location.text, spark).selectExpr(*wanted, f"spark_partition_id() AS {PART}")
 
 
 def partition_frames(

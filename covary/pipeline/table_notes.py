@@ -11,11 +11,10 @@ from covary.index.reason_words import explain_column, explain_left_out
 from covary.index.table_records import ColumnNote, TableRecord
 from covary.pipeline.limits import is_of_the_table
 from covary.pipeline.reading_process import Ended
-from covary.secrets import Secrets
 from covary.sketching.roles import LeftOut, Roles
-from covary.tables.files import is_url
+from covary.tables.location import writable
 from covary.tables.registry import is_one_file
-from covary.tables.source import TableSource, writable
+from covary.tables.source import TableSource
 
 # One bad file must never stop a build; Polars panics on a few, which is no Exception.
 BAD_TABLE = (Exception, pl.exceptions.PanicException)
@@ -25,7 +24,7 @@ def reason_of(problem: BaseException, table: TableSource) -> str:
     """Say in a line why a table could not be read."""
     if isinstance(problem, UnreadableTable):
         return problem.reason
-    text = Secrets.of(table.path).hide(str(problem)).strip().split("\n")[0][:200]
+    text = table.location.secrets.hide(str(problem)).strip().split("\n")[0][:200]
     return text if isinstance(problem, CovaryError) else f"{type(problem).__name__}: {text}"
 
 
@@ -33,7 +32,7 @@ def is_lasting(problem: BaseException, table: TableSource) -> bool:
     """Whether a table can't be read as long as it is as it is: a file, and no fault of the machine's."""
     cause = problem.__cause__ or problem
     of_the_machine = isinstance(cause, MissingPart | MemoryError) or bool(getattr(cause, "errno", None))
-    return is_one_file(table) and not is_url(table.path) and not of_the_machine
+    return is_one_file(table) and not table.location.is_url and not of_the_machine
 
 
 def failed(table: TableSource, problem: BaseException) -> TableRecord:
@@ -70,7 +69,7 @@ def record_of(
     """
     return TableRecord(
         writable(table.name),
-        table.place,
+        table.location.shown,
         rows,
         table.size,
         "" if problem and not lasting else table.version,

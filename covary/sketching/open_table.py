@@ -13,9 +13,10 @@ from covary.sketching.key_choice import split_key
 from covary.sketching.key_columns import SEPARATOR
 from covary.tables.discover import table_at
 from covary.tables.faults import Faults
+from covary.tables.location import writable
 from covary.tables.read import damage_of, layout_of, plan_chunks, read_chunk, sample_rows
 from covary.tables.reader import Layout
-from covary.tables.source import table_place, writable
+from covary.tables.source import table_place
 
 Frame = Any  # a Polars, pandas or Arrow table, or the path of a file, or a URL
 KeyName = str | Sequence[str]  # a column, or several: "date,zip" or ["date", "zip"]
@@ -52,7 +53,7 @@ def open_table(frame: Frame, key: KeyName, value: str | None = None) -> OpenTabl
         faults = Faults()
         batches = (batch for chunk in chunks for batch in read_chunk(chunk, layout, wanted, faults))
         sample = sample_rows(source, layout, chunks)[wanted] if len(chunks) > 1 else None
-        place = table_place(source.place, source.member)
+        place = table_place(*source.identity)
         name = writable(source.name)
         return OpenTable(name, place, layout.columns, named, batches, sample, layout, faults)
     rows = to_polars(frame)

@@ -9,11 +9,10 @@ from urllib.parse import unquote
 import fsspec
 
 from covary.errors import NothingThere, UnreadableTable
-from covary.secrets import DIALECTS, FILES, Secrets
-from covary.tables.files import is_url
+from covary.secrets import DIALECTS, FILES
 from covary.tables.formats.sqlalchemy import READER as ANY_DATABASE
 from covary.tables.formats.sqlalchemy import is_dialect
-from covary.tables.local import absolute_path
+from covary.tables.location import Location
 from covary.tables.registry import READERS, server_reader
 from covary.tables.source import TableSource
 
@@ -24,9 +23,10 @@ NAMES_TOLD = 5
 
 def is_database(source: str) -> bool:
     """Whether a source is named by the URL of a database."""
-    if not is_url(source):
+    location = Location(source)
+    if not location.is_url:
         return False
-    scheme = source.partition("://")[0].lower()
+    scheme = location.scheme
     kind = scheme.partition("+")[0]
     if server_reader(scheme) or kind in DIALECTS:
         return True
@@ -43,21 +43,21 @@ def split_table(source: str) -> tuple[str, str | None]:
             marks = "% / ? # @ : in a name or password as %25 %2F %3F %23 %40 %3A"
             raise UnreadableTable(source, f"its URL is broken; write {marks}")
         return place, unquote(table) or None
-    if is_url(source) or os.path.lexists(absolute_path(source)):
+    if Location(source).is_url or os.path.lexists(Location(source).path):
         return source, None
     for mark in (found.start() for found in re.finditer("#", source)):
-        if os.path.isfile(absolute_path(source[:mark])):
+        if os.path.isfile(Location(source[:mark]).path):
             return source[:mark], source[mark + 1 :] or None
     return source, None
 
 
 def server_tables(url: str) -> Sequence[TableSource]:
     """Every table of the database that a URL names."""
-    reader = server_reader(url.partition("://")[0].lower()) or ANY_DATABASE
+    reader = server_reader(Location(url).scheme) or ANY_DATABASE
     try:
         return reader.tables_on_server(url)
     except OSError as problem:
-        raise UnreadableTable(url, Secrets.of(url).hide(str(problem))) from None
+        raise UnreadableTable(url, Location(url).secrets.hide(str(problem))) from None
 
 
 @contextmanager
@@ -91,7 +91,7 @@ def _plain(name: str) -> str:
 
 
 def _is_file(url: str) -> bool:
-    return url.partition("://")[0].lower().partition("+")[0] in FILES
+    return Location(url).scheme.partition("+")[0] in FILES
 
 
 def _is_well_formed(url: str) -> bool:

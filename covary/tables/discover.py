@@ -13,19 +13,18 @@ from typing import TYPE_CHECKING, NamedTuple
 import xxhash
 
 from covary.errors import CovaryError, MissingPart, NothingThere, UnreadableTable, hiding
-from covary.secrets import Secrets, bare_url, is_connection_string, is_mistyped, lacks_values, shown_url
+from covary.secrets import is_connection_string, is_mistyped, lacks_values, shown_url
 from covary.tables.databases import is_database, server_tables, some_of, split_table, the_table
-from covary.tables.files import is_url, open_bytes
-from covary.tables.formats.iceberg import catalog_tables, is_of_catalog
+from covary.tables.formats.iceberg import catalog_tables
 from covary.tables.inside_files import Look, look_here, tables_in
 from covary.tables.lakehouses import lakehouse_at
-from covary.tables.local import absolute_path, local_files
+from covary.tables.local import local_files
+from covary.tables.location import Location
 from covary.tables.registry import reader_of
 from covary.tables.remote import REQUESTS_AT_ONCE, remote_files, remote_table
 from covary.tables.skipped import NotATable, NotToBeSeen, Reason, SkippedSource, Why
-from covary.tables.source import FoundFile, Identity, TableSource, shown
-from covary.tables.spark_catalog import is_of_spark, spark_tables
-from covary.tables.url_marks import mark_of
+from covary.tables.source import FoundFile, Identity, TableSource
+from covary.tables.spark_catalog import spark_tables
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -86,10 +85,10 @@ def find_tables(
             continue
         for root, each in found:
             if isinstance(each, SkippedSource):
-                path = shown(each.path, mark_of(each.path))
+                path = Location(each.path).marked().shown
                 skipped[path] = replace(each, path=path, source=name)
             else:
-                table = replace(each, source=name, mark=mark_of(each.path))
+                table = replace(each, source=name, location=each.location.marked())
                 tables.setdefault(table.identity, (table, root))
     if unlisted and len(unlisted) == len(sources):
         raise UnreadableTable(unlisted[0].path, unlisted[0].reason.text)
@@ -105,8 +104,9 @@ def source_name(source: str) -> str:
     """
     if not source.strip():
         raise CovaryError("the name of a source or a table is empty; is a variable of your shell not set?")
-    is_path = not (is_url(source) or is_of_catalog(source) or is_of_spark(source) or _is_no_path(source))
-    return shown(absolute_path(source)) if is_path else shown(source, mark_of(source))
+    location = Location(source)
+    elsewhere = location.is_url or location.is_of_catalog or location.is_of_spark or _is_no_path(source)
+    return location.marked().shown if elsewhere else Location(location.path).shown
 
 
 def _is_no_path(source: str) -> bool:
@@ -119,10 +119,10 @@ def _is_no_path(source: str) -> bool:
 def _is_there(source: str) -> bool:
     """Whether a file, a table of a file, or files matching a glob are there, however odd their names."""
     names = [source, *(source[: found.start()] for found in re.finditer("#", source))]
-    if any(os.path.lexists(absolute_path(name)) for name in names if name):
+    if any(os.path.lexists(Location(name).path) for name in names if name):
         return True
     return (
-        glob.has_magic(source) and next(glob.iglob(absolute_path(source), recursive=True), None) is not None
+        glob.has_magic(source) and next(glob.iglob(Location(source).path, recursive=True), None) is not None
     )
 
 
@@ -134,8 +134,12 @@ def _require_in_full(source: str) -> None:
         )
     if lacks_values(source):
         raise UnreadableTable(source, NOT_STORED)
-    named_otherwise = is_of_catalog(source) or is_of_spark(source)
-    if not named_otherwise and is_connection_string(source) and not _is_there(source):
+    location = Location(source)
+    if (
+        not (location.is_of_catalog or location.is_of_spark)
+        and is_connection_string(source)
+        and not _is_there(source)
+    ):
         raise CovaryError(
             "a connection string is no source; name a database by its URL: mssql+pyodbc://user@host/database"
         )
@@ -152,7 +156,7 @@ def _with_checksum(table: TableSource) -> TableSource:
         return table
     digest = xxhash.xxh3_128()
     try:
-        with open_bytes(table.path) as file:
+        with table.location.open() as file:
             while block := file.read(1 << 22):
                 digest.update(block)
     except Exception:  # each kind of store has errors of its own; it is told when the table is read
@@ -166,11 +170,11 @@ def table_at(path: str | os.PathLike[str]) -> TableSource:
     with hiding(given):
         _require_in_full(given)
         table = _table_named(given)
-        return replace(table, mark=mark_of(table.path, make_key=False))
+        return replace(table, location=table.location.marked(make_key=False))
 
 
 def _table_named(given: str) -> TableSource:
-    if is_of_spark(given):
+    if Location(given).is_of_spark:
         raise UnreadableTable(given, "only covary index reads tables of Spark; give a frame")
     place, wanted = split_table(given)
     tables = server_tables(place) if is_database(place) else _tables_at(place)
@@ -182,7 +186,7 @@ def _table_named(given: str) -> TableSource:
         raise UnreadableTable(given, "it holds no tables")
     if reader_of(tables[0]).is_text:
         raise UnreadableTable(given, f"it's a zip of {len(tables)} tables ({some_of(tables)}); unpack one")
-    example = f"{shown(place)}#{tables[0].member}"
+    example = f"{Location(place).shown}#{tables[0].member}"
     raise UnreadableTable(
         given, f"it holds {len(tables)} tables ({some_of(tables)}); name one, as in {example}"
     )
@@ -192,30 +196,34 @@ def _tables_at(place: str, look: Look = look_here) -> list[TableSource]:
     try:
         found = tables_in(_named(place), look)
     except NotATable as error:
-        raise UnreadableTable(place, error.reason.hide(Secrets.of(place)).text) from None
+        raise UnreadableTable(place, error.reason.hide(Location(place).secrets).text) from None
     return [table for table in found if isinstance(table, TableSource)]
 
 
 def _named(given: str) -> FoundFile:
-    if is_of_catalog(given):
+    location = Location(given)
+    if location.is_of_catalog:
         found = list(catalog_tables(given))
         if len(found) > 1:
-            raise UnreadableTable(given, f"it holds {len(found)} tables; name one, as {found[0].path}")
+            raise UnreadableTable(
+                given, f"it holds {len(found)} tables; name one, as {found[0].location.text}"
+            )
         return found[0]
-    if is_url(given):
+    if location.is_url:
         return remote_table(given)
-    full = absolute_path(given)
+    full = location.path
     lakehouse = lakehouse_at(full)
     if os.path.isdir(full) and not lakehouse:
         raise UnreadableTable(given, "it's a folder; name one table in it")
-    return FoundFile(full, os.path.dirname(full), explicit=True, lakehouse=lakehouse)
+    return FoundFile(Location(full), os.path.dirname(full), explicit=True, lakehouse=lakehouse)
 
 
 def _found_in(
     source: str, spark: "Callable[[], SparkSession] | None", look: Look
 ) -> Iterator[tuple[str, TableSource | SkippedSource]]:
     """The tables of one source, each with the folder below which it is named."""
-    if is_of_spark(source):
+    location = Location(source)
+    if location.is_of_spark:
         if spark is None:
             raise UnreadableTable(source, "only covary index reads tables of Spark")
         yield from (("", table) for table in spark_tables(source, spark()))
@@ -223,12 +231,12 @@ def _found_in(
     place, wanted = split_table(source)
     if is_database(place) or wanted is not None:
         tables = server_tables(place) if is_database(place) else _tables_at(place, look)
-        root = os.path.dirname(bare_url(place) if is_url(place) else absolute_path(place))
+        root = os.path.dirname(Location(place).bare if Location(place).is_url else Location(place).path)
         for table in tables if wanted is None else [the_table(tables, wanted, place)]:
             yield root, table
         return
-    if is_url(source) or is_of_catalog(source):
-        list_remote = catalog_tables if is_of_catalog(source) else remote_files
+    if location.is_url or location.is_of_catalog:
+        list_remote = catalog_tables if location.is_of_catalog else remote_files
         files: list[FoundFile | SkippedSource] = list(list_remote(source))
         with ThreadPoolExecutor(REQUESTS_AT_ONCE) as asking:  # each file is a request away
             looked_into = list(asking.map(_looked_into, files, repeat(look_here)))  # several at once
@@ -243,7 +251,7 @@ def _found_in(
 def _looked_into(file: FoundFile | SkippedSource, look: Look) -> Sequence[TableSource | SkippedSource]:
     if isinstance(file, SkippedSource):
         return [file]
-    with hiding(file.path):
+    with hiding(file.location.text):
         return _tables_or_reason(file, look)
 
 
@@ -251,12 +259,12 @@ def _tables_or_reason(file: FoundFile, look: Look) -> Sequence[TableSource | Ski
     try:
         return tables_in(file, look)
     except NotATable as error:
-        reason = error.reason.hide(Secrets.of(file.path))
-        return [SkippedSource(file.path, reason, may_hold=isinstance(error, NotToBeSeen))]
+        reason = error.reason.hide(file.location.secrets)
+        return [SkippedSource(file.location.text, reason, may_hold=isinstance(error, NotToBeSeen))]
     except MissingPart as error:
         if file.explicit:
             raise
-        return [SkippedSource(file.path, Reason(Why.UNREADABLE, (str(error),)))]
+        return [SkippedSource(file.location.text, Reason(Why.UNREADABLE, (str(error),)))]
 
 
 def _with_unique_names(found: list[tuple[TableSource, str]], known: KnownNames) -> list[TableSource]:
@@ -276,17 +284,17 @@ def _with_unique_names(found: list[tuple[TableSource, str]], known: KnownNames) 
 
 
 def _with_suffixes(table: TableSource, root: str) -> str:
-    if is_of_catalog(table.path) or is_of_spark(table.path):
+    if table.location.is_of_catalog or table.location.is_of_spark:
         return _in_full(table, root)
-    return _joined(os.path.relpath(table.place, shown(root)), table.member)
+    return _joined(os.path.relpath(table.location.shown, Location(root).shown), table.member)
 
 
 def _with_root(table: TableSource, root: str) -> str:
-    return f"{os.path.basename(shown(root))}/{_with_suffixes(table, root)}"
+    return f"{os.path.basename(Location(root).shown)}/{_with_suffixes(table, root)}"
 
 
 def _in_full(table: TableSource, root: str) -> str:
-    return _joined(table.place, table.member)
+    return _joined(table.location.shown, table.member)
 
 
 def _joined(path: str, member: str | None) -> str:

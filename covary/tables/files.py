@@ -7,12 +7,11 @@ each by the package made for it, with credentials from where that package looks 
 import asyncio
 import os
 import re
-import stat
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from typing import IO, Any
+from typing import Any
 
 import fsspec
 
@@ -75,16 +74,11 @@ class NotAFile(OSError):
 
 
 @dataclass(frozen=True, slots=True)
-class FileFacts:
+class FileState:
     """What can be told of a file without reading it; `version` changes when its content does."""
 
     size: int
     version: str
-
-
-def is_url(source: str) -> bool:
-    """Whether a source is named by a URL that is not of this machine's files."""
-    return URL.match(source) is not None and not source.startswith("file://")
 
 
 def file_system(url: str) -> tuple[Any, str]:
@@ -172,61 +166,17 @@ def failing_as_files_do() -> Iterator[None]:
         raise OSError(plain_words(problem) or " ".join(str(problem).split())) from problem
 
 
-def open_bytes(path: str) -> IO[bytes]:
-    """Open a file for reading from any place in it."""
-    if not is_url(path):
-        return open(path, "rb", buffering=0)
-    files, place = file_system(path)
-    return files.open(place, "rb")  # type: ignore[no-any-return]
-
-
-def facts_of(path: str) -> FileFacts:
-    """Tell a file's size and version as they are now."""
-    if not is_url(path):
-        return _local_facts(os.stat(path))
-    files, place = file_system(path)
-    files.invalidate_cache()
-    return remote_facts(files.info(place))
-
-
-def remote_facts(info: Mapping[str, Any]) -> FileFacts:
-    """Tell a file's size and version from what its file system says of it."""
+def remote_state(info: Mapping[str, Any]) -> FileState:
+    """The size and version of a file elsewhere, from what its file system says of it."""
     size = int(info.get("size") or 0)
     marks = (str(info[mark]) for mark in VERSION_MARKS if info.get(mark))
     mark = next(marks, "")
-    return FileFacts(size, f"{size} {mark}" if mark else "")
-
-
-def files_in(folder: str) -> dict[str, FileFacts]:
-    """The files right in a folder, by name, with the size and version of each."""
-    if not is_url(folder):
-        with os.scandir(folder) as entries:
-            return {entry.name: _local_facts(entry.stat()) for entry in entries if entry.is_file()}
-    files, place = file_system(folder)
-    files.invalidate_cache()
-    listed = files.ls(place, detail=True)
-    return {info["name"].rpartition("/")[2]: remote_facts(info) for info in listed if info["type"] == "file"}
+    return FileState(size, f"{size} {mark}" if mark else "")
 
 
 def s3_endpoint() -> str | None:
     """Where S3 is asked for, if the environment names another place than Amazon's."""
     return os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
-
-
-def look_at(path: str, length: int) -> tuple[FileFacts, bytes]:
-    """Tell a file's size and version, and its first bytes."""
-    if is_url(path):
-        with open_bytes(path) as file:
-            return facts_of(path), file.read(length)
-    # O_NONBLOCK: a named pipe without a writer would otherwise hang the listing.
-    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-    try:
-        status = os.fstat(handle)
-        if not stat.S_ISREG(status.st_mode):
-            raise NotAFile("not a regular file")
-        return _local_facts(status), os.read(handle, length)
-    finally:
-        os.close(handle)
 
 
 def require_files(paths: Iterable[str]) -> None:
@@ -257,5 +207,6 @@ def _may_never_end(name: str) -> NotAFile:
     return NotAFile(f"{name} is not a regular file, and opening it may never end; remove it")
 
 
-def _local_facts(status: os.stat_result) -> FileFacts:
-    return FileFacts(status.st_size, f"{status.st_size} {status.st_mtime_ns}")
+def local_state(status: os.stat_result) -> FileState:
+    """The size and version of a file of this machine."""
+    return FileState(status.st_size, f"{status.st_size} {status.st_mtime_ns}")

@@ -8,10 +8,8 @@ from dataclasses import replace
 from typing import Protocol
 
 from covary.errors import UnreadableTable
-from covary.secrets import bare_url
 from covary.tables.compression import HEAD_BYTES, TELLS_NOTHING, compression_of, read_packed_head
-from covary.tables.files import FileFacts, failing_as_files_do, is_url, look_at, open_bytes
-from covary.tables.formats.iceberg import is_of_catalog
+from covary.tables.files import FileState, failing_as_files_do
 from covary.tables.kinds import (
     UNREAD_KINDS,
     marked_reader,
@@ -23,6 +21,7 @@ from covary.tables.kinds import (
     text_reader_by_suffix,
 )
 from covary.tables.local import os_reason
+from covary.tables.location import Location
 from covary.tables.reader import Reader
 from covary.tables.registry import READERS, readers_by_suffix
 from covary.tables.skipped import NotATable, NotToBeSeen, Reason, SkippedSource, Why
@@ -51,24 +50,24 @@ def tables_in(file: FoundFile, look: Look = look_here) -> Tables:
         look: how a file is looked into that only foreign readers can look into.
     """
     if file.lakehouse:
-        return look(file.path, _table_in_folder, file, READERS[file.lakehouse])
-    path = bare_url(file.path)
+        return look(file.location.text, _table_in_folder, file, READERS[file.lakehouse])
+    path = file.location.bare
     stem, suffix = split_name(os.path.basename(path))
     refuse_unread_kind(suffix)
     if not (file.explicit or may_hold_a_table(stem, suffix)):
         return []
-    facts, head = _look(file)
+    state, head = _read_start(file)
     compression = compression_of(head)
-    folder = os.path.relpath(os.path.dirname(path), bare_url(file.root)).replace(os.sep, "/")
+    folder = os.path.relpath(os.path.dirname(path), Location(file.root).bare).replace(os.sep, "/")
     name = stem if folder == "." else f"{folder}/{stem}"
-    table = TableSource(name, file.path, "", compression, None, facts.size, facts.version)
+    table = TableSource(name, file.location, "", compression, None, state.size, state.version)
     marked = marked_reader(head)
     if marked and marked.holds_tables:
-        return look(file.path, _tables_inside, replace(table, compression=None), marked)
+        return look(file.location.text, _tables_inside, replace(table, compression=None), marked)
     if compression == "zip" and not marked:
-        return look(file.path, _tables_in_zip, table)
+        return look(file.location.text, _tables_in_zip, table)
     if suffix in TELLS_NOTHING and not marked:
-        return look(file.path, _table_packed, table, file.explicit)
+        return look(file.location.text, _table_packed, table, file.explicit)
     reader = marked or recognise(suffix, head, compression, file.explicit)
     return reader.tables_in_file(table) if reader else []
 
@@ -78,7 +77,7 @@ def _table_packed(file: TableSource, explicit: bool) -> Sequence[TableSource]:
     if file.compression is None:
         raise NotATable(Why.NOT_COMPRESSED)
     try:
-        with failing_as_files_do(), open_bytes(file.path) as stream:
+        with failing_as_files_do(), file.location.open() as stream:
             head = read_packed_head(stream, file.compression)
             return recognise_packed(head, file.compression, explicit).tables_in_file(file)
     except OSError as error:
@@ -87,7 +86,7 @@ def _table_packed(file: TableSource, explicit: bool) -> Sequence[TableSource]:
 
 def _tables_inside(file: TableSource, reader: Reader) -> Sequence[TableSource]:
     """The tables that a file holds; named after the file alone if there is but one."""
-    if is_url(file.path):
+    if file.location.is_url:
         raise NotATable(Why.NOT_ON_THIS_MACHINE)
     try:
         tables = reader.tables_in_file(file)
@@ -101,35 +100,35 @@ def _tables_inside(file: TableSource, reader: Reader) -> Sequence[TableSource]:
 
 def _table_in_folder(file: FoundFile, reader: Reader) -> Sequence[TableSource]:
     """The one table that a folder, or an entry of a catalog, is."""
-    if is_of_catalog(file.path):
-        name = file.path.removeprefix(f"{file.root}.").replace(".", "/")
+    if file.location.is_of_catalog:
+        name = file.location.text.removeprefix(f"{file.root}.").replace(".", "/")
     else:
-        name = os.path.relpath(bare_url(file.path), bare_url(file.root)).replace(os.sep, "/")
+        name = os.path.relpath(file.location.bare, Location(file.root).bare).replace(os.sep, "/")
     try:
-        return [reader.table_in_folder(name, file.path)]
+        return [reader.table_in_folder(name, file.location.text)]
     except UnreadableTable as problem:
         raise NotToBeSeen(Why.UNREADABLE, problem.reason) from problem
 
 
-def _look(file: FoundFile) -> tuple[FileFacts, bytes]:
+def _read_start(file: FoundFile) -> tuple[FileState, bytes]:
     try:
         with failing_as_files_do():
-            if file.facts:
-                with open_bytes(file.path) as stream:
-                    facts, head = file.facts, stream.read(HEAD_BYTES)
+            if file.state:
+                with file.location.open() as stream:
+                    state, head = file.state, stream.read(HEAD_BYTES)
             else:
-                facts, head = look_at(file.path, HEAD_BYTES)
+                state, head = file.location.read_start(HEAD_BYTES)
     except OSError as error:
         raise NotToBeSeen(Why.UNREADABLE, os_reason(error)) from None
     if not head:
         raise NotATable(Why.EMPTY)
-    return facts, head
+    return state, head
 
 
 def _tables_in_zip(archive: TableSource) -> Tables:
     """The text tables of a zip, and what else is in it that might have been a table."""
     try:
-        with failing_as_files_do(), open_bytes(archive.path) as file, zipfile.ZipFile(file) as opened:
+        with failing_as_files_do(), archive.location.open() as file, zipfile.ZipFile(file) as opened:
             every = [info for info in opened.infolist() if not _is_hidden(info)]
     except OSError as error:
         raise NotToBeSeen(Why.UNREADABLE, os_reason(error)) from None
@@ -155,7 +154,7 @@ def _tables_in_zip(archive: TableSource) -> Tables:
         raise NotATable(Why.NOTHING_IN_ZIP)
     if len(tables) > 1:
         tables = [replace(table, name=f"{archive.name}/{_plain_name(table)}") for table in tables]
-    folder = bare_url(archive.path)
+    folder = archive.location.bare
     return [
         *sorted(tables, key=lambda table: str(table.member)),
         *(SkippedSource(f"{folder}/{name}", reason) for name, reason in (others | repeated).items()),

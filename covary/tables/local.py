@@ -10,6 +10,7 @@ from covary.errors import NothingThere, UnreadableTable
 from covary.own_files import looks_like_an_index
 from covary.tables.files import words_of
 from covary.tables.lakehouses import folders_around, lakehouse_at
+from covary.tables.location import Location
 from covary.tables.skipped import Reason, SkippedSource, Why
 from covary.tables.source import FoundFile
 
@@ -19,25 +20,20 @@ NOT_THERE = "no such file or folder"
 
 def local_files(source: str) -> Found:
     """Every file that a path or a glob names, in a fixed order."""
-    absolute = absolute_path(source)
+    absolute = Location(source).path
     if os.path.isdir(absolute):
         if lakehouse := lakehouse_at(absolute):
-            yield FoundFile(absolute, os.path.dirname(absolute), explicit=True, lakehouse=lakehouse)
+            yield FoundFile(Location(absolute), os.path.dirname(absolute), explicit=True, lakehouse=lakehouse)
         elif index := next(filter(looks_like_an_index, folders_around(os.path.dirname(absolute))), None):
             yield SkippedSource(absolute, Reason(Why.IN_AN_INDEX, (index,)))
         else:
             yield from _walk(absolute, absolute, set())
     elif os.path.lexists(absolute):
-        yield FoundFile(absolute, os.path.dirname(absolute), explicit=True)
+        yield FoundFile(Location(absolute), os.path.dirname(absolute), explicit=True)
     elif glob.has_magic(source):
         yield from _matches(source, absolute)
     else:
         raise UnreadableTable(source, NOT_THERE)
-
-
-def absolute_path(source: str) -> str:
-    """Return a path as it is known wherever the command is run."""
-    return os.path.abspath(os.path.expanduser(source.removeprefix("file://")))
 
 
 def matches(path: str, pattern: str) -> bool:
@@ -81,10 +77,10 @@ def _matches(source: str, pattern: str) -> Found:
         if table := next(filter(lakehouse, folders_around(match)), None):
             if table not in tables:
                 tables.add(table)
-                yield FoundFile(table, _root_of(table, root), lakehouse=lakehouse(table))
+                yield FoundFile(Location(table), _root_of(table, root), lakehouse=lakehouse(table))
             continue
         if not os.path.isdir(match):
-            yield FoundFile(match, root)
+            yield FoundFile(Location(match), root)
         elif os.path.basename(pattern) != "**":  # which already names every file below
             yield from _walk(match, root, seen)
 
@@ -125,7 +121,7 @@ def _found_in_folder(
         yield SkippedSource(folder, Reason(Why.AN_INDEX))
         return
     if lakehouse := lakehouse_at(folder):
-        yield FoundFile(folder, root, lakehouse=lakehouse)
+        yield FoundFile(Location(folder), root, lakehouse=lakehouse)
         return
     for entry in ordered:
         if entry.name.startswith((".", "_")):
@@ -135,4 +131,4 @@ def _found_in_folder(
         except OSError as error:  # a link that leads nowhere but back to itself
             yield SkippedSource(entry.path, Reason(Why.UNREADABLE, (os_reason(error),)))
             continue
-        yield entry.path if is_folder else FoundFile(entry.path, root)
+        yield entry.path if is_folder else FoundFile(Location(entry.path), root)

@@ -11,7 +11,6 @@ import polars as pl
 import pyarrow as pa
 
 from covary.errors import NoSuchColumn, UnreadableTable, hiding
-from covary.secrets import Secrets
 from covary.tables.arrow_frames import BATCH_ROWS, BLOCK_BYTES
 from covary.tables.faults import Faults
 from covary.tables.files import failing_as_files_do, words_of
@@ -43,7 +42,7 @@ def layout_of(source: TableSource) -> Layout:
     with _reading(source):
         layout = reader_of(source).layout(source)
     if not layout.columns:
-        raise UnreadableTable(source.place, "it has no columns that can be a key or a number")
+        raise UnreadableTable(source.location.shown, "it has no columns that can be a key or a number")
     return layout
 
 
@@ -99,11 +98,11 @@ def _read(
 
 @contextmanager
 def _reading(source: TableSource) -> Iterator[None]:
-    with hiding(source.path):
+    with hiding(source.location.text):
         try:
             with failing_as_files_do():
                 yield
         except FAILURES as error:
-            text = Secrets.of(source.path).hide(words_of(error))
+            text = source.location.secrets.hide(words_of(error))
             reason = text.strip().split("\n")[0][:120]
-            raise UnreadableTable(source.place, reason) from error
+            raise UnreadableTable(source.location.shown, reason) from error

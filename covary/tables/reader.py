@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import polars as pl
 
 from covary.tables.faults import Faults
-from covary.tables.files import facts_of
 from covary.tables.source import TableSource
 
 if TYPE_CHECKING:
@@ -137,4 +136,4 @@ class FileReader(Reader):
 
     def version(self, source: TableSource) -> str:
         """The file's version as it is now."""
-        return facts_of(source.path).version
+        return source.location.state().version

@@ -10,9 +10,10 @@ from typing import Any
 
 from covary.errors import CovaryError, NothingThere, UnreadableTable
 from covary.secrets import Secrets, bare_url
-from covary.tables.files import file_system, plain_words, remote_facts
+from covary.tables.files import file_system, plain_words, remote_state
 from covary.tables.lakehouses import folders_around, lakehouses_among, remote_lakehouse_at
 from covary.tables.local import os_reason
+from covary.tables.location import Location
 from covary.tables.source import FoundFile
 
 REQUESTS_AT_ONCE = 32
@@ -41,15 +42,15 @@ def remote_files(url: str) -> Iterator[FoundFile]:
         raise NothingThere(url, "there is no file")
     for path, info in sorted(tables.items()):
         lakehouse = lakehouses.get(path)
-        facts = None if lakehouse else remote_facts(info)
+        state = None if lakehouse else remote_state(info)
         if path == place.rstrip("/"):
             whole = url if "?" in url else url.rstrip("/")
-            yield FoundFile(whole, _folder_of(whole), True, facts, lakehouse)
+            yield FoundFile(Location(whole), _folder_of(whole), True, state, lakehouse)
             continue
         folder = root if path.startswith(f"{root}/") else posixpath.dirname(path)
         if not _is_hidden(path, folder):
             full, below = files.unstrip_protocol(path), files.unstrip_protocol(folder)
-            yield FoundFile(full, below, facts=facts, lakehouse=lakehouse)
+            yield FoundFile(Location(full), below, state=state, lakehouse=lakehouse)
 
 
 def remote_table(url: str) -> FoundFile:
@@ -61,7 +62,7 @@ def remote_table(url: str) -> FoundFile:
     except Exception as problem:
         raise UnreadableTable(url, _reason(problem, url)) from problem
     named = url.rstrip("/") if lakehouse else url
-    return FoundFile(named, _folder_of(named), explicit=True, lakehouse=lakehouse)
+    return FoundFile(Location(named), _folder_of(named), explicit=True, lakehouse=lakehouse)
 
 
 def _folder_of(url: str) -> str:

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from covary.secrets import shown_url
-from covary.tables.files import FileFacts
+from covary.tables.files import FileState
+from covary.tables.location import Location
 
 SPARK = "spark"  # the format of what Spark reads
 Identity = tuple[str, str | None]  # a path, and which table in it
@@ -15,7 +15,7 @@ class TableSource:
 
     Attributes:
         name: of its own in the collection.
-        path: where it is, an absolute path or a URL; it may hold a secret, `place` never does.
+        location: where it is: an absolute path or a URL.
         format: who reads it, as in covary.tables.registry.
         compression: of a text file.
         member: which table of a zip or a database.
@@ -24,11 +24,10 @@ class TableSource:
         source: what the person named when it was found: a file, a folder, a glob, a URL.
         checksum: of its content, if that is to tell whether it changed.
         snapshot: the state of a server in which all tasks read it; "" if it is read in one piece.
-        mark: tells its place from that of another whose URL has other values; see covary.tables.url_marks.
     """
 
     name: str
-    path: str
+    location: Location
     format: str
     compression: str | None
     member: str | None
@@ -37,17 +36,11 @@ class TableSource:
     source: str = ""
     checksum: str | None = None
     snapshot: str = ""
-    mark: str = ""
-
-    @property
-    def place(self) -> str:
-        """The path as it may be stored and shown."""
-        return shown(self.path, self.mark)
 
     @property
     def identity(self) -> Identity:
         """What it is known by from one build to the next."""
-        return self.place, self.member
+        return self.location.shown, self.member
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,17 +48,17 @@ class FoundFile:
     """A file that may be a table, or a folder or a catalog's entry that is one.
 
     Attributes:
-        path: absolute, or a URL.
+        location: an absolute path, or a URL.
         root: the folder below which tables are named.
         explicit: named by the person, so an unknown suffix is no reason to pass it by.
-        facts: if the listing told them.
+        state: its size and version, if the listing told them.
         lakehouse: the format of a table that is more than a file.
     """
 
-    path: str
+    location: Location
     root: str
     explicit: bool = False
-    facts: FileFacts | None = None
+    state: FileState | None = None
     lakehouse: str | None = None
 
 
@@ -77,13 +70,3 @@ def table_place(path: str, member: str | None) -> str:
     if not member:
         return path
     return f"{path}#{member.translate(IN_A_URL) if '://' in path else member}"
-
-
-def shown(path: str, mark: str = "") -> str:
-    """Return a path as it may be stored and shown."""
-    return shown_url(writable(path), mark)
-
-
-def writable(name: str) -> str:
-    """Return a name as it can be written, whatever bytes it is made of."""
-    return name.encode("utf-8", "backslashreplace").decode("utf-8")

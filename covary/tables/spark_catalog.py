@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from covary.errors import UnreadableTable
 from covary.secrets import Secrets
-from covary.tables.source import SPARK, TableSource, shown
+from covary.tables.location import SPARK as PREFIX
+from covary.tables.location import Location
+from covary.tables.source import SPARK, TableSource
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-PREFIX = "spark:"
 NAME_LENGTH = 60
 ERROR_CLASS, ERROR_STATE = re.compile(r"^\[[A-Z_.]+\] "), re.compile(r"\.?\s+SQLSTATE: .*$")
 NAME = re.compile(r"(?:`(?:[^`]|``)+`|[^`.\s]+)(?:\.(?:`(?:[^`]|``)+`|[^`.\s]+))*")
@@ -38,18 +39,13 @@ MORE_THAN_READING = (
 )
 
 
-def is_of_spark(source: str) -> bool:
-    """Whether a source is named in a Spark session."""
-    return source.startswith(PREFIX)
-
-
 def spark_tables(source: str, spark: "SparkSession") -> list[TableSource]:
     """The table, the tables of the database, or the query that a source names."""
     named = _named_by(source)
     try:
         if not NAME.fullmatch(named):
             spark_rows(source, spark)
-            name = " ".join(shown(source).removeprefix(PREFIX).split())
+            name = " ".join(Location(source).shown.removeprefix(PREFIX).split())
             return [_source(name[:NAME_LENGTH], source)]
         if spark.catalog.tableExists(named):
             return [_source(named, source)]
@@ -95,7 +91,7 @@ def _quoted(name: str) -> str:
 
 
 def _source(name: str, path: str) -> TableSource:
-    return TableSource(name, path, SPARK, None, None, 0, "")
+    return TableSource(name, Location(path), SPARK, None, None, 0, "")
 
 
 def spark_reason(problem: Any, source: str) -> str:

@@ -40,9 +40,9 @@ def lakehouse(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize(("chunk_bytes", "parts"), [(plans.PARQUET_CHUNK_BYTES, 1), (1 << 10, PARTS)])
+@pytest.mark.parametrize(("chunk_bytes", "parts"), [(plans.PACKED_CHUNK_BYTES, 1), (1 << 10, PARTS)])
 def test_spark_indexes_lakehouse_tables(spark, lakehouse, tmp_path, monkeypatch, chunk_bytes, parts):
-    monkeypatch.setattr(plans, "PARQUET_CHUNK_BYTES", chunk_bytes)
+    monkeypatch.setattr(plans, "PACKED_CHUNK_BYTES", chunk_bytes)
     settings = plans.Settings(SketchConfig(SIZE), (), (), str(tmp_path))
     cut = {
         table.source.name: len(table.chunks)

@@ -54,7 +54,7 @@ def large(tmp_path_factory):
 def small_chunks(monkeypatch):
     # Only the plan, which is made on the driver, looks at these.
     monkeypatch.setattr(plans, "CHUNK_BYTES", 8 << 10)
-    monkeypatch.setattr(plans, "PARQUET_CHUNK_BYTES", 4 << 10)
+    monkeypatch.setattr(plans, "PACKED_CHUNK_BYTES", 4 << 10)
 
 
 def test_many_small_tables_give_the_same_bytes_as_one_process(bytes_of, spark, lake, tmp_path, build_alone):
@@ -94,7 +94,7 @@ import sys
 from pyspark.sql import SparkSession
 import covary
 from covary.pipeline import plan as plans
-plans.CHUNK_BYTES, plans.PARQUET_CHUNK_BYTES = 8 << 10, 4 << 10
+plans.CHUNK_BYTES, plans.PACKED_CHUNK_BYTES = 8 << 10, 4 << 10
 spark = SparkSession.builder.remote("local[2]").getOrCreate()
 covary.build_index(sys.argv[1:3], sys.argv[3], spark, size=64)
 assert "connect" in type(spark).__module__
@@ -211,7 +211,7 @@ def test_a_full_disk_leaves_the_previous_index_as_it_was(
     (disk / "ballast").write_bytes(b"\0" * (left.f_bavail * left.f_frsize - (40 << 10)))
     if in_chunks:
         monkeypatch.setattr(plans, "CHUNK_BYTES", 8 << 10)
-        monkeypatch.setattr(plans, "PARQUET_CHUNK_BYTES", 4 << 10)
+        monkeypatch.setattr(plans, "PACKED_CHUNK_BYTES", 4 << 10)
     with pytest.raises(CannotWrite, match="the disk is full; nothing was changed"):
         covary.build_index(
             [lake.folder, large], index, spark, size=1024, aggregates=("mean", "sum", "min"), fresh=True

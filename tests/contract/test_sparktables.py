@@ -164,7 +164,7 @@ def test_every_form_of_a_query_is_read(spark, lake, catalog):
         "/* all */ FROM places.middle |> WHERE y IS NOT NULL",
     ):
         [table] = spark_tables(f"spark:{text}", spark)
-        assert spark_rows(table.path, spark).select("place", "y").count() == 300, text
+        assert spark_rows(table.location.text, spark).select("place", "y").count() == 300, text
 
 
 def test_a_name_is_only_ever_a_name(spark, catalog, tmp_path):
@@ -172,7 +172,7 @@ def test_a_name_is_only_ever_a_name(spark, catalog, tmp_path):
         with pytest.raises(UnreadableTable):
             spark_tables(f"spark:{name}", spark)
     [table] = spark_tables("spark:`places`.`middle`", spark)
-    assert spark_rows(table.path, spark).count() == 300
+    assert spark_rows(table.location.text, spark).count() == 300
 
 
 STOPPED = """

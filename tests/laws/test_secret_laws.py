@@ -6,7 +6,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from covary.secrets import Secrets, is_mistyped, lacks_values, shown_url, without_secrets
-from covary.tables.source import shown
+from covary.tables.location import Location
 
 # A secret begins and ends with what nothing else here holds, so that half a secret is seen too.
 BEGIN, END = "Zq8", "9Xj"
@@ -60,10 +60,10 @@ def holds(text, secret):
 @given(secret=ENCODED, host=HOSTS)
 def test_only_where_a_url_leads_is_shown(form, stays, secret, host):
     url = form.format(secret=secret, host=host)
-    seen = shown(url)
+    seen = Location(url).shown
     assert not holds(seen, secret)
     assert stays is None or stays.format(host=host) in seen
-    assert shown(seen) == seen  # as it is found in an index
+    assert Location(seen).shown == seen  # as it is found in an index
     if "@" not in seen or "…" in seen:
         assert lacks_values(seen) == ("…" in seen)
 
@@ -147,9 +147,9 @@ IN_WORDS = [form for form in MISTYPED if not form.startswith(("me:", "//"))]
 def test_a_mistyped_url_is_known_and_does_not_show_its_secret(form, secret, host):
     text = form.format(secret=secret, host=host)
     assert is_mistyped(text) or form.startswith("zip:")
-    seen = shown(text)
+    seen = Location(text).shown
     assert not holds(seen, secret)
-    assert shown(seen) == seen
+    assert Location(seen).shown == seen
     secrets = Secrets.of(text)
     for word in (unquote(secret), secret, text):
         assert not holds(secrets.hide(f"error near {word} in line 7"), secret)
@@ -167,7 +167,7 @@ def test_nor_does_a_sentence_around_a_mistyped_url(form, secret, host):
 @pytest.mark.parametrize("form", [form for form in MISTYPED if "@" in form and "zip:" not in form])
 @given(secret=SECRETS, host=HOSTS)
 def test_a_mistyped_url_hides_whatever_a_password_holds(form, secret, host):
-    assert not holds(shown(form.format(secret=secret, host=host)), secret)
+    assert not holds(Location(form.format(secret=secret, host=host)).shown, secret)
 
 
 def written(secret):
@@ -209,7 +209,7 @@ def test_short_secrets_are_hidden_as_words(user, secret):
     ],
 )  # fmt: skip
 def test_a_source_without_a_secret_is_shown_as_it_is(text):
-    assert shown(text) == text
+    assert Location(text).shown == text
     assert not lacks_values(text)
     assert not Secrets.of(text)
     assert not is_mistyped(text)

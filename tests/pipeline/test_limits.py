@@ -5,9 +5,10 @@ import pytest
 from covary.errors import CovaryError
 from covary.pipeline.limits import DEFAULT_LIMITS, Limits, bytes_of, is_of_the_table, limits_of, too_much
 from covary.pipeline.reading_process import DIED, TOO_LARGE, TOO_LONG, Ended
+from covary.tables.location import Location
 from covary.tables.source import TableSource
 
-FILE = TableSource("t", "/data/t.csv", "csv", None, None, 1000, "1000 17")
+FILE = TableSource("t", Location("/data/t.csv"), "csv", None, None, 1000, "1000 17")
 LONG, LARGE, KILLED, CRASHED = (
     Ended("t", TOO_LONG, 2),
     Ended("t", TOO_LARGE, 8e8),
@@ -102,5 +103,5 @@ def test_only_a_table_that_lies_here_and_kills_nobody_stays_beyond_its_limits():
     assert is_of_the_table([LONG], FILE)
     assert is_of_the_table([LARGE, LARGE], FILE)
     assert not is_of_the_table([LARGE, KILLED], FILE)
-    assert not is_of_the_table([LONG], replace(FILE, path="https://x.org/t.csv"))
+    assert not is_of_the_table([LONG], replace(FILE, location=Location("https://x.org/t.csv")))
     assert not is_of_the_table([LONG], replace(FILE, version=""))

@@ -97,7 +97,7 @@ def test_what_was_read_before_a_process_died_is_not_read_again(two_tables, tmp_p
     watch = Watch(None, [Ended("b", DIED, 11)], tmp_path / "kept")
     sketch_group(1, tables, settings, watch)
     for table in tables:
-        Path(table.path).unlink()
+        Path(table.location.text).unlink()
     sketch_group(2, tables, settings, watch)
     first, *others = (open_segment(tmp_path / PARTS / group_name(number)) for number in range(3))
     for segment in others:

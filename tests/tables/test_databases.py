@@ -349,7 +349,7 @@ def test_no_name_shows_a_password(sold):
     other = sold.url.replace("covary:", "%63ovary:")
     names = [table.name for table in find_tables([sold.url, other]).tables]
     assert names == ["shop/sold"]  # the same table, whoever asks for it
-    assert "hush" not in table_at(sold.url).place
+    assert "hush" not in table_at(sold.url).location.shown
 
 
 # Files

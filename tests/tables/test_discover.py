@@ -159,7 +159,7 @@ def test_a_file_named_by_the_person_is_looked_at_whatever_its_suffix(tmp_path):
 def test_a_table_is_described_in_full(tmp_path):
     path = write(tmp_path / "a.csv")
     table = table_at(path)
-    assert (table.path, table.size, table.member) == (str(path), len(CSV), None)
+    assert (table.location.text, table.size, table.member) == (str(path), len(CSV), None)
     assert table.version == f"{len(CSV)} {path.stat().st_mtime_ns}"
     assert find_tables([tmp_path])[0][0].source == str(tmp_path)
 

@@ -845,7 +845,7 @@ def test_a_catalog_names_its_tables(catalog):
     ]
     assert [table.name for table in find_tables(["iceberg:lake.a"]).tables] == ["t", "u"]
     (table,) = find_tables(["iceberg:lake.b.t"]).tables
-    assert (table.name, table.path, table.source) == ("t", "iceberg:lake.b.t", "iceberg:lake.b.t")
+    assert (table.name, table.location.text, table.source) == ("t", "iceberg:lake.b.t", "iceberg:lake.b.t")
     assert rows_of(table)[0].height == 300
     assert_same_sketch("iceberg:lake.a.u", ROWS)
     both = [table.name for table in find_tables(["iceberg:lake.a", "iceberg:lake.b"]).tables]

@@ -17,7 +17,8 @@ from fsspec.implementations.http import ex as LINKS  # noqa: N812  (as fsspec lo
 from covary import build_index
 from covary.errors import MissingPart, UnreadableTable
 from covary.tables.discover import find_tables, table_at
-from covary.tables.files import NO_ANSWER, _with_short_tags, facts_of, file_system, words_of
+from covary.tables.files import NO_ANSWER, _with_short_tags, file_system, words_of
+from covary.tables.location import Location
 from covary.tables.read import layout_of, plan_chunks, read_chunk
 
 FRAME = pl.DataFrame({"key": [f"k{n}" for n in range(200)], "x": range(200)})
@@ -89,12 +90,13 @@ def test_a_glob_and_a_single_object(s3):
 
 
 def test_an_object_has_another_version_when_its_content_changes(s3):
-    before = facts_of("s3://tables/lake/a.csv")
+    lake = Location("s3://tables/lake/a.csv")
+    before = lake.state()
     s3.put_object(Bucket="tables", Key="lake/a.csv", Body=CSV)
-    assert facts_of("s3://tables/lake/a.csv") == before
+    assert lake.state() == before
     s3.put_object(Bucket="tables", Key="lake/a.csv", Body=CSV.replace(b"k7", b"q7"))
-    assert facts_of("s3://tables/lake/a.csv").size == before.size
-    assert facts_of("s3://tables/lake/a.csv").version != before.version
+    assert lake.state().size == before.size
+    assert lake.state().version != before.version
 
 
 @pytest.mark.parametrize("url", ["s3://nowhere/lake", "s3://tables/no/such", "s3://tables/no*"])

@@ -24,7 +24,6 @@ from covary.tables.arrow_frames import (
     grouped,
     plain_names,
 )
-from covary.tables.files import is_url, open_bytes
 from covary.tables.reader import FileReader, Layout, Range, RowRequest
 from covary.tables.source import TableSource
 
@@ -72,8 +71,8 @@ READER = ArrowReader()
 
 def _slices(request: RowRequest) -> Iterator[pl.DataFrame]:
     source, (start, stop), columns = request.source, request.part, request.columns
-    if not is_url(source.path):
-        _refuse_huge_batches(source.path)
+    if not source.location.is_url:
+        _refuse_huge_batches(source.location.text)
     rows = max(1, min(BATCH_ROWS, CELLS_AT_ONCE // max(len(columns), 1)))
     with _opened(source, columns) as reader:
         if isinstance(reader, pa.RecordBatchFileReader):
@@ -100,7 +99,8 @@ def _refuse_huge_batches(path: str) -> None:
 def _opened(source: TableSource, columns: Sequence[str] | None = None) -> Iterator["ArrowFile"]:
     """The file format's reader, or the stream format's, which has no random access."""
     # Not mapped: a file cut short under our eyes would stop the process, not fail.
-    with pa.PythonFile(open_bytes(source.path)) if is_url(source.path) else pa.OSFile(source.path) as file:
+    location = source.location
+    with pa.PythonFile(location.open()) if location.is_url else pa.OSFile(location.text) as file:
         is_file = file.read(6) == MAGIC
         file.seek(0)
         opener = pa.ipc.open_file if is_file else pa.ipc.open_stream

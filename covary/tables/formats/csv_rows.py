@@ -50,7 +50,7 @@ class CsvReader(FileReader):
             if is_ascii(sample) and source.compression is None:
                 elsewhere = b"".join(_lines_at(file, source.size * quarter // 4) for quarter in (1, 2, 3))
         if reason := _reason_against(sample):
-            raise UnreadableTable(source.place, reason)
+            raise UnreadableTable(source.location.shown, reason)
         csv.field_size_limit(LONGEST_CELL)  # with another delimiter, a wide header is one cell
         dialect = sniff(sample, elsewhere)
         return Layout(dialect.columns, dialect, *_words_of_encoding(dialect))
@@ -71,7 +71,7 @@ class CsvReader(FileReader):
                 lengths = (
                     f"its header names {width:,} columns, but most of its {lines:,} lines have few cells"
                 )
-                raise UnreadableTable(source.place, f"{lengths}: it is not one table")
+                raise UnreadableTable(source.location.shown, f"{lengths}: it is not one table")
             most = max(1, CELLS_AT_ONCE // width)
             for text in of_few_records(block.text, dialect, most) if lines else [block.text]:
                 frame, beyond = _parse_records(text, dialect, request.columns)

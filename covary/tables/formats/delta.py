@@ -9,12 +9,13 @@ import pyarrow as pa
 
 from covary.errors import MissingPart
 from covary.tables.arrow_frames import from_arrow, gathered, grouped, plain_names
-from covary.tables.files import URL, is_url, s3_endpoint
+from covary.tables.files import URL, s3_endpoint
 from covary.tables.formats.delta_files import DataFile, TableSchema, file_rows
 from covary.tables.formats.delta_log import damage_of, emptied_commit, require_log_below, require_small_log
 from covary.tables.lakehouses import LiesOutside, TooLarge, told_plainly
+from covary.tables.location import Location
 from covary.tables.reader import Layout, Range, Reader, RowRequest
-from covary.tables.source import TableSource, shown
+from covary.tables.source import TableSource
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -39,7 +40,7 @@ class DeltaReader(Reader):
         """The table in a folder, at its newest version."""
         with told_plainly(path):
             require_small_log(path)
-            if not is_url(path):  # elsewhere, delta-rs finds nothing that is not of the same store
+            if not Location(path).is_url:  # elsewhere, delta-rs finds nothing that is not of the same store
                 _look_before_opening(path)
             table = _opened(path)
             if empty := emptied_commit(path):
@@ -52,7 +53,7 @@ class DeltaReader(Reader):
             if {*(table.protocol().reader_features or ())} & KEPT_APART:
                 require_log_below(path, commits=True)
             size = sum(file.size for file in files)
-        return TableSource(name, path, self.name, None, None, size, version)
+        return TableSource(name, Location(path), self.name, None, None, size, version)
 
     def layout(self, source: TableSource) -> Layout:
         """The names of the columns that can serve."""
@@ -85,9 +86,9 @@ def _file_frames(request: RowRequest) -> Iterator[pl.DataFrame]:
     table = _pinned(source)
     kept, schema = _kept_rows(table, source), _schema(table)
     for file in _data_files(table)[start : None if stop < 0 else stop]:
-        with told_plainly(source.path, f"its data file {unquote(shown(file.path))}"):
+        with told_plainly(source.location.text, f"its data file {unquote(Location(file.path).shown)}"):
             mask = kept.get(_uri(table, file.path))
-            for batch in file_rows(file, source.path, schema, columns, request.size, mask):
+            for batch in file_rows(file, source.location.text, schema, columns, request.size, mask):
                 yield from_arrow(batch, columns)
 
 
@@ -119,8 +120,8 @@ def _storage_options(path: str) -> dict[str, str] | None:
 
 def _pinned(source: TableSource) -> "DeltaTable":
     number, _, identity = source.version.partition(" ")
-    with told_plainly(source.path):
-        table = _opened(source.path, int(number))
+    with told_plainly(source.location.text):
+        table = _opened(source.location.text, int(number))
         if str(table.metadata().id) != identity:
             raise ValueError("another table was put in its place while it was read; try again")
     return table
@@ -155,7 +156,7 @@ def _kept_rows(table: "DeltaTable", source: TableSource) -> dict[str, pa.Boolean
     """Which rows of the files that have a deletion vector are still there."""
     if "deletionVectors" not in (table.protocol().reader_features or ()):
         return {}
-    with told_plainly(source.path, "its deletion vectors"):
+    with told_plainly(source.location.text, "its deletion vectors"):
         vectors = pa.table(table.deletion_vectors())
         places = [unquote(place) for place in vectors["filepath"].to_pylist()]
         known = {_uri(table, file.path) for file in _data_files(table)}

@@ -11,6 +11,7 @@ import pyarrow as pa
 from covary.tables.files import URL
 from covary.tables.formats.parquet import parquet_batches, parquet_file
 from covary.tables.lakehouses import LOCAL, require_below
+from covary.tables.location import Location
 
 FIELD_ID, MAPPED_ID, MAPPED_NAME = (
     b"PARQUET:field_id", "delta.columnMapping.id", "delta.columnMapping.physicalName",
@@ -40,13 +41,13 @@ class TableSchema:
 
     Attributes:
         columns: with the names and types that the table has now.
-        facts: of each column, by name: its number and its name in the files.
+        fields: of each column, by name: its number and its name in the files.
         mapping: by which of the two a file's columns are known, "id" or "name"; "none": by the table's names.
         partition: the columns that are not in the files.
     """
 
     columns: pa.Schema
-    facts: Mapping[str, Mapping[str, Any]]
+    fields: Mapping[str, Mapping[str, Any]]
     mapping: str
     partition: frozenset[str]
 
@@ -56,7 +57,7 @@ class TableSchema:
         if self.mapping == "id":
             inside = {_text((field.metadata or {}).get(FIELD_ID)): field.name for field in file}
         mark = {"id": MAPPED_ID, "name": MAPPED_NAME}.get(self.mapping)
-        known_by = {name: str(self.facts[name].get(mark)) if mark else name for name in self.columns.names}
+        known_by = {name: str(self.fields[name].get(mark)) if mark else name for name in self.columns.names}
         return {
             name: inside[mark]
             for name, mark in known_by.items()
@@ -68,11 +69,11 @@ def file_rows(
     file: DataFile, folder: str, schema: TableSchema, columns: list[str], size: int, kept: Any
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a file: renamed, widened, nulls where it lacks a column, without those deleted since."""
-    place = file.at(folder)
-    with parquet_file(place) as opened:
+    location = Location(file.at(folder))
+    with parquet_file(location) as opened:
         stored = schema.stored(opened.schema_arrow)
     there = [stored[name] for name in columns if name in stored]
-    with parquet_file(place, there, coerce_int96_timestamp_unit="us") as opened:
+    with parquet_file(location, there, coerce_int96_timestamp_unit="us") as opened:
         mask = _mask(kept, opened.metadata.num_rows)
         start = 0
         for batch in parquet_batches(opened, (0, -1), there, size):

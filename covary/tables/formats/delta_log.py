@@ -8,9 +8,10 @@ from itertools import product
 from typing import Any
 from urllib.parse import unquote
 
-from covary.tables.files import FileFacts, files_in, is_url, open_bytes, require_files_in
+from covary.tables.files import FileState, require_files_in
 from covary.tables.formats.parquet import parquet_file
 from covary.tables.lakehouses import DELTA_LOG, LiesOutside, TooLarge, require_below, require_small
+from covary.tables.location import Location
 
 COMMIT = re.compile(r"(\d{20})\.json")
 CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\..*")
@@ -26,17 +27,17 @@ UUID_LENGTH = 20  # of the name of a deletion vector's file, at the end of its p
 
 def require_small_log(path: str) -> None:
     """Refuse a log that can't be read to its end, or would fill the memory: delta-rs reads whole files."""
-    if not is_url(path):
+    if not Location(path).is_url:
         require_files_in(f"{path}/{DELTA_LOG}")
-    files = files_in(f"{path}/{DELTA_LOG}")
+    files = Location(f"{path}/{DELTA_LOG}").files()
     last = _last_whole_checkpoint(files)
     total = 0
-    for name, facts in files.items():
+    for name, state in files.items():
         number = NUMBER.match(name)
         if name.endswith(".parquet") or (number and number[0] < last):
             continue  # judged by what it unpacks to; or told again by the checkpoint
-        require_small(f"{DELTA_LOG}/{name}", facts.size)
-        total += facts.size
+        require_small(f"{DELTA_LOG}/{name}", state.size)
+        total += state.size
     if total > LARGEST_LOG:
         raise TooLarge(f"{DELTA_LOG}, since its last checkpoint,", LARGEST_LOG)
 
@@ -44,7 +45,7 @@ def require_small_log(path: str) -> None:
 def emptied_commit(path: str) -> str | None:
     """The first commit with nothing in it: one that was cut short, for which delta-rs reads no change."""
     commits = _since_checkpoint(path)[0]
-    return next((f"{DELTA_LOG}/{name}" for name, facts in commits.items() if not facts.size), None)
+    return next((f"{DELTA_LOG}/{name}" for name, state in commits.items() if not state.size), None)
 
 
 def damage_of(path: str) -> str | None:
@@ -54,25 +55,26 @@ def damage_of(path: str) -> str | None:
     except OSError:
         return None
     for name in (*checkpoints, *commits):
+        file = Location(f"{path}/{DELTA_LOG}/{name}")
         try:
             if name.endswith(".parquet"):
-                with parquet_file(f"{path}/{DELTA_LOG}/{name}"):
+                with parquet_file(file):
                     continue
-            with open_bytes(f"{path}/{DELTA_LOG}/{name}") as file:
-                for line in file.read().splitlines():
+            with file.open() as lines:
+                for line in lines.read().splitlines():
                     json.loads(line or b"null")
         except (OSError, ValueError):  # as are the errors of JSON and Arrow
             return f"{DELTA_LOG}/{name}"
     return None
 
 
-def _since_checkpoint(path: str) -> tuple[dict[str, FileFacts], list[str]]:
+def _since_checkpoint(path: str) -> tuple[dict[str, FileState], list[str]]:
     """The commits after the last checkpoint, in order, and the files of that checkpoint."""
-    files = sorted(files_in(f"{path}/{DELTA_LOG}").items())
+    files = sorted(Location(f"{path}/{DELTA_LOG}").files().items())
     checkpoints = [(int(match[1]), name) for name, _ in files if (match := CHECKPOINT.fullmatch(name))]
     last = max((number for number, _ in checkpoints), default=-1)
     commits = {
-        name: facts for name, facts in files if (match := COMMIT.fullmatch(name)) and int(match[1]) > last
+        name: state for name, state in files if (match := COMMIT.fullmatch(name)) and int(match[1]) > last
     }
     return commits, [name for number, name in checkpoints if number == last]
 
@@ -99,7 +101,7 @@ def require_log_below(path: str, *, commits: bool) -> None:
 
 def _read_by_delta_rs(path: str) -> list[str]:
     """The files of the log that tell the newest version: the last whole checkpoint, and all since then."""
-    names = files_in(f"{path}/{DELTA_LOG}")
+    names = Location(f"{path}/{DELTA_LOG}").files()
     last = _last_whole_checkpoint(names)
     return [
         name
@@ -130,7 +132,7 @@ def _sent_by_json(file: str, folder: str) -> list[str]:
         sidecars.extend(value["path"] for name, value in pairs if name == "sidecar" and value)
         return dict(pairs)
 
-    with open_bytes(file) as lines:
+    with Location(file).open() as lines:
         for line in lines.read().splitlines():
             json.loads(line or b"null", object_pairs_hook=look)
     return sidecars
@@ -140,7 +142,7 @@ def _sent_by_parquet(file: str, folder: str) -> list[str]:
     """Do as with JSON for a file of a checkpoint."""
     sidecars: list[str] = []
     wanted = [*(f"add.deletionVector.{name}" for name in VECTOR), "sidecar.path"]
-    with parquet_file(file) as checkpoint:
+    with parquet_file(Location(file)) as checkpoint:
         groups = (checkpoint.metadata.row_group(number) for number in range(checkpoint.num_row_groups))
         if sum(group.total_byte_size for group in groups) > LARGEST_CHECKPOINT:
             raise TooLarge(file[file.rindex(DELTA_LOG) :], LARGEST_CHECKPOINT)

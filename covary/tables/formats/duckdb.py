@@ -12,8 +12,9 @@ import pyarrow as pa
 
 from covary.errors import MissingPart
 from covary.tables.arrow_frames import from_arrow, gathered, plain_names
-from covary.tables.files import facts_of, require_files
+from covary.tables.files import require_files
 from covary.tables.formats.sql_rows import quoted
+from covary.tables.location import Location
 from covary.tables.reader import WHOLE, Layout, Range, Reader, RowRequest
 from covary.tables.source import TableSource
 
@@ -42,7 +43,7 @@ class DuckdbReader(Reader):
 
     def tables_in_file(self, file: TableSource) -> list[TableSource]:
         """The tables and views of a file, each with its share of the file's size."""
-        with _reading(file.path) as database:
+        with _reading(file.location.text) as database:
             found = database.execute(LISTING).fetchall()
         total = max(1, sum(cells or 0 for _, _, cells in found))
         version = self.version(file)
@@ -59,17 +60,19 @@ class DuckdbReader(Reader):
 
     def version(self, source: TableSource) -> str:
         """What changes when the file does, or the log of what is not yet in it."""
-        log = f"{source.path}.wal"
-        return facts_of(source.path).version + (f" {facts_of(log).version}" if os.path.exists(log) else "")
+        log = f"{source.location.text}.wal"
+        return source.location.state().version + (
+            f" {Location(log).state().version}" if os.path.exists(log) else ""
+        )
 
     def layout(self, source: TableSource) -> Layout:
         """The names of the columns that can serve."""
-        with _reading(source.path) as database:
+        with _reading(source.location.text) as database:
             return Layout(plain_names(_schema(database, _relation(database, source)[0])))
 
     def ranges(self, source: TableSource, layout: Layout, chunk_bytes: int) -> list[Range]:
         """The row numbers of the parts of a table; none for a view, which has no such numbers."""
-        with _reading(source.path) as database:
+        with _reading(source.location.text) as database:
             relation, is_view = _relation(database, source)
             if is_view:
                 return []
@@ -81,7 +84,7 @@ class DuckdbReader(Reader):
     def frames(self, request: RowRequest) -> Iterator[pl.DataFrame]:
         """The rows with some numbers, or all, in batches of bounded size."""
         source, part, columns = request.source, request.part, request.columns
-        with _reading(source.path) as database:
+        with _reading(source.location.text) as database:
             relation, _ = _relation(database, source)
             schema = _schema(database, relation)
             rows = f"SELECT {', '.join(_expression(schema.field(name)) for name in columns)} FROM {relation}"

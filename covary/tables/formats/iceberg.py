@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from covary.errors import MissingPart, UnreadableTable
 from covary.tables.arrow_frames import from_arrow, gathered, grouped, is_text, plain_names
-from covary.tables.files import files_in, is_url, open_bytes, require_files, require_files_in, s3_endpoint
+from covary.tables.files import require_files, require_files_in, s3_endpoint
 from covary.tables.formats.parquet import PACKED
 from covary.tables.lakehouses import (
     LARGEST_METADATA,
@@ -22,8 +22,9 @@ from covary.tables.lakehouses import (
     require_small,
     told_plainly,
 )
+from covary.tables.location import CATALOG, Location
 from covary.tables.reader import Layout, Range, Reader, RowRequest
-from covary.tables.source import FoundFile, TableSource, shown
+from covary.tables.source import FoundFile, TableSource
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
@@ -31,15 +32,9 @@ if TYPE_CHECKING:
     from pyiceberg.schema import Schema
     from pyiceberg.table import FileScanTask, Table
 
-CATALOG = "iceberg:"
 NEEDED = "reading Iceberg tables needs: pip install 'covary[iceberg]'"
 PACKED_METADATA = ".gz.metadata.json"
 METADATA_FILE = re.compile(r"v?(\d++).*\.metadata\.json")
-
-
-def is_of_catalog(source: str) -> bool:
-    """Whether a source is a catalog, a namespace or a table of one: iceberg:CATALOG.NAMESPACE.TABLE."""
-    return source.startswith(CATALOG)
 
 
 def catalog_tables(source: str) -> Iterator[FoundFile]:
@@ -48,13 +43,13 @@ def catalog_tables(source: str) -> Iterator[FoundFile]:
         name, *inside = source.removeprefix(CATALOG).split(".")
         catalog = _catalog(name)
         if len(inside) > 1 and catalog.table_exists(tuple(inside)):
-            yield FoundFile(source, source.rpartition(".")[0], explicit=True, lakehouse="iceberg")
+            yield FoundFile(Location(source), source.rpartition(".")[0], explicit=True, lakehouse="iceberg")
             return
         found = list(_tables_below(catalog, tuple(inside)))
     if not found:
         raise UnreadableTable(source, "there is no table")
     for identifier in sorted(found):
-        yield FoundFile(f"{CATALOG}{'.'.join((name, *identifier))}", source, lakehouse="iceberg")
+        yield FoundFile(Location(f"{CATALOG}{'.'.join((name, *identifier))}"), source, lakehouse="iceberg")
 
 
 class IcebergReader(Reader):
@@ -70,19 +65,19 @@ class IcebergReader(Reader):
             snapshot = table.current_snapshot()
             # A column renamed since the last rows were written makes no snapshot, but it makes a schema.
             version = f"{snapshot.snapshot_id if snapshot else 0} {table.schema().schema_id}"
-            source = TableSource(name, path, self.name, None, None, 0, version)
+            source = TableSource(name, Location(path), self.name, None, None, 0, version)
             size = sum(task.file.file_size_in_bytes for task in _tasks(table, source))
-        return TableSource(name, path, self.name, None, None, size, version)
+        return TableSource(name, Location(path), self.name, None, None, size, version)
 
     def layout(self, source: TableSource) -> Layout:
         """The names of the columns that can serve."""
-        with told_plainly(source.path):
-            return Layout(plain_names(_schema(_opened(source.path), source).as_arrow()))
+        with told_plainly(source.location.text):
+            return Layout(plain_names(_schema(_opened(source.location.text), source).as_arrow()))
 
     def ranges(self, source: TableSource, layout: Layout, chunk_bytes: int) -> list[Range]:
         """The data files of the parts of a table."""
-        with told_plainly(source.path):
-            tasks = _tasks(_opened(source.path), source)
+        with told_plainly(source.location.text):
+            tasks = _tasks(_opened(source.location.text), source)
         return grouped([task.file.file_size_in_bytes for task in tasks], chunk_bytes)
 
     def frames(self, request: RowRequest) -> Iterator[pl.DataFrame]:
@@ -95,18 +90,19 @@ READER = IcebergReader()
 
 def _file_frames(request: RowRequest) -> Iterator[pl.DataFrame]:
     source, (start, stop), columns = request.source, request.part, request.columns
-    with told_plainly(source.path):
-        table = _opened(source.path)
+    with told_plainly(source.location.text):
+        table = _opened(source.location.text)
         schema = _schema(table, source).select(*columns)
         tasks = _tasks(table, source)[start : None if stop < 0 else stop]
     for task in tasks:
-        with told_plainly(source.path, f"its data file {shown(task.file.file_path)}"):
+        with told_plainly(source.location.text, f"its data file {Location(task.file.file_path).shown}"):
             for batch in _batches(table, schema, task):
                 yield from_arrow(batch, columns)
 
 
 def _opened(path: str) -> "Table":
-    if is_of_catalog(path):
+    location = Location(path)
+    if location.is_of_catalog:
         name, *identifier = path.removeprefix(CATALOG).split(".")
         return _catalog(name).load_table(tuple(identifier))
     try:
@@ -115,9 +111,9 @@ def _opened(path: str) -> "Table":
         from pyiceberg.table import StaticTable
     except ImportError:
         raise MissingPart(NEEDED) from None
-    if not is_url(path):
+    if not location.is_url:
         require_files_in(f"{path}/{METADATA}")
-    found = files_in(f"{path}/{METADATA}")
+    found = Location(f"{path}/{METADATA}").files()
     numbered = {match: name for name in found if (match := METADATA_FILE.fullmatch(name))}
     if not numbered:
         raise ValueError(f"there is no *.metadata.json in its folder {METADATA!r}")
@@ -133,7 +129,7 @@ def _opened(path: str) -> "Table":
 def _unpacked_size(place: str) -> int:
     """How large a file is once unpacked, as far as that is no matter: a kilobyte may unpack to a megabyte."""
     size = 0
-    with open_bytes(place) as file, gzip.GzipFile(fileobj=file) as unpacked:
+    with Location(place).open() as file, gzip.GzipFile(fileobj=file) as unpacked:
         while size <= LARGEST_METADATA and (piece := unpacked.read(1 << 20)):
             size += len(piece)
     return size
@@ -149,7 +145,7 @@ def _reader_below(folder: str) -> "FileIO":
     def read_below(location: str) -> "InputFile":
         require_below(location, folder)
         place = LOCAL.sub("", location)
-        if not is_url(place):
+        if not Location(place).is_url:
             require_files([place])
             if place.endswith(".avro"):  # a list of data files, read as a whole
                 require_small(os.path.basename(place), os.path.getsize(place))

@@ -47,7 +47,7 @@ class JsonLinesReader(FileReader):
                 file.seek(source.size - 4 * SAMPLE_BYTES)
                 sample = sample.rpartition(b"\n")[0] + b"\n" + file.read().partition(b"\n")[2]
         if utf16_byte_order(sample):
-            raise UnreadableTable(source.place, "JSON Lines in UTF-16; convert it to UTF-8")
+            raise UnreadableTable(source.location.shown, "JSON Lines in UTF-16; convert it to UTF-8")
         nested: Counter[str] = Counter()
         plain: Counter[str] = Counter()
         for row in _json_objects(sample):
@@ -55,7 +55,7 @@ class JsonLinesReader(FileReader):
                 nested[name] += isinstance(value, dict | list)
                 plain[name] += isinstance(value, bool | int | float | str)
         if not nested:
-            raise UnreadableTable(source.place, "no JSON object on any of its first lines")
+            raise UnreadableTable(source.location.shown, "no JSON object on any of its first lines")
         # One odd cell is no reason to lose a column.
         return Layout(tuple(name for name in nested if _is_a_name(name) and nested[name] <= plain[name]))
 

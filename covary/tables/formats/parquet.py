@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import IO, Any
 
 import polars as pl
 import pyarrow as pa
@@ -16,7 +16,8 @@ from covary.tables.arrow_frames import (
     is_text,
     plain_names,
 )
-from covary.tables.files import is_url, open_bytes, require_files
+from covary.tables.files import require_files
+from covary.tables.location import Location
 from covary.tables.reader import FileReader, Layout, Range, RowRequest
 from covary.tables.source import TableSource
 
@@ -42,24 +43,24 @@ def _texts_of(schema: pa.Schema) -> set[str]:
 
 
 @contextmanager
-def parquet_file(path: str, columns: Sequence[str] = (), **options: Any) -> Iterator[Any]:
-    """Open a Parquet file by path or URL, to read some columns of it.
+def parquet_file(location: Location, columns: Sequence[str] = (), **options: Any) -> Iterator[Any]:
+    """Open a Parquet file to read some columns of it.
 
     Text that it stores once and points to stays so: a few kilobytes may stand for gigabytes.
     """
     from pyarrow.parquet import ParquetFile  # noqa: PLC0415  14 MB, which asking an index need not have
 
     with ExitStack() as stack:
-        place: Any = path
-        if not is_url(path):
-            require_files([path])
+        opened: str | IO[bytes] = location.text
+        if not location.is_url:
+            require_files([location.text])
         else:
             # Only the columns asked for are fetched, each in one request.
-            place, options = stack.enter_context(open_bytes(path)), options | {"pre_buffer": True}
-        file = stack.enter_context(ParquetFile(place, **options))
+            opened, options = stack.enter_context(location.open()), options | {"pre_buffer": True}
+        file = stack.enter_context(ParquetFile(opened, **options))
         if texts := _stored_once(file, columns):
             options |= {"read_dictionary": texts, "metadata": file.metadata}
-            file = stack.enter_context(ParquetFile(place, **options))
+            file = stack.enter_context(ParquetFile(opened, **options))
         yield file
 
 
@@ -89,12 +90,12 @@ class ParquetReader(FileReader):
 
     def layout(self, source: TableSource) -> Layout:
         """The names of the columns that can serve."""
-        with parquet_file(source.path) as file:
+        with parquet_file(source.location) as file:
             return Layout(plain_names(file.schema_arrow))
 
     def ranges(self, source: TableSource, layout: Layout, chunk_bytes: int) -> list[Range]:
         """The row groups of the parts of a file."""
-        with parquet_file(source.path) as file:
+        with parquet_file(source.location) as file:
             footer = file.metadata
         groups = (footer.row_group(number) for number in range(footer.num_row_groups))
         return grouped(
@@ -108,7 +109,7 @@ class ParquetReader(FileReader):
     def frames(self, request: RowRequest) -> Iterator[pl.DataFrame]:
         """The rows of some row groups, in batches of bounded size."""
         columns, size = request.columns, request.size
-        with parquet_file(request.source.path, columns) as file:
+        with parquet_file(request.source.location, columns) as file:
             batches = parquet_batches(file, request.part, columns, size)
             yield from gathered((from_arrow(batch, columns) for batch in batches), 4 * size)
 

@@ -12,6 +12,7 @@ from covary.errors import MissingPart
 from covary.secrets import Secrets
 from covary.tables.arrow_frames import from_arrow
 from covary.tables.formats.sql_rows import literal, quoted
+from covary.tables.location import Location
 from covary.tables.reader import Layout, Range, Reader, RowRequest
 from covary.tables.source import TableSource
 
@@ -114,7 +115,7 @@ class PostgresqlReader(Reader):
         return [
             TableSource(
                 f"{database}/{table}" if schema == "public" else f"{database}/{schema}.{table}",
-                url,
+                Location(url),
                 self.name,
                 None,
                 identifier,
@@ -132,7 +133,7 @@ class PostgresqlReader(Reader):
         """
         with ExitStack() as held:
             snapshots: dict[str, str] = {}
-            for url in dict.fromkeys(table.path for table in tables if table.format == self.name):
+            for url in dict.fromkeys(table.location.text for table in tables if table.format == self.name):
                 with suppress(OSError):
                     cursor = held.enter_context(_asking(url, hold=True))
                     # The connection waits for as long as the build takes.
@@ -140,20 +141,22 @@ class PostgresqlReader(Reader):
                     cursor.execute("SELECT pg_export_snapshot()")
                     snapshots[url] = cursor.fetchone()[0]
             yield [
-                replace(table, snapshot=snapshots.get(table.path, "")) if table.format == self.name else table
+                replace(table, snapshot=snapshots.get(table.location.text, ""))
+                if table.format == self.name
+                else table
                 for table in tables
             ]
 
     def layout(self, source: TableSource) -> Layout:
         """The names of the columns that can serve."""
-        with _asking(source.path) as cursor:
+        with _asking(source.location.text) as cursor:
             return Layout(tuple(_expressions(cursor, source)))
 
     def ranges(self, source: TableSource, layout: Layout, chunk_bytes: int) -> list[Range]:
         """The blocks of the parts of a table; none for what has no blocks or no state to share."""
         if not source.snapshot:
             return []
-        with _asking(source.path) as cursor:
+        with _asking(source.location.text) as cursor:
             cursor.execute(SHAPE.format(literal(str(source.member))))
             blocks = int(cursor.fetchone()[0])
         parts = max(1, min(blocks, -(-source.size // chunk_bytes)))
@@ -164,7 +167,7 @@ class PostgresqlReader(Reader):
     def frames(self, request: RowRequest) -> Iterator[pl.DataFrame]:
         """The rows of some blocks, or of all, in batches of bounded size."""
         source, (start, stop), columns = request.source, request.part, request.columns
-        with _asking(source.path, source.snapshot) as cursor:
+        with _asking(source.location.text, source.snapshot) as cursor:
             expressions = _expressions(cursor, source)
             if not set(columns) <= set(expressions):
                 raise ValueError(CHANGED)

@@ -15,6 +15,7 @@ from covary.secrets import Secrets
 from covary.tables.files import require_files
 from covary.tables.formats.sql_rows import ROWS_AT_ONCE, text_frames
 from covary.tables.formats.sqlite import let_python_look, raise_if_stopped, require_companions
+from covary.tables.location import Location
 from covary.tables.reader import Layout, Reader, RowRequest
 from covary.tables.source import TableSource
 
@@ -74,12 +75,13 @@ class SqlReader(Reader):
             url = f"sqlite:///{os.path.abspath(database)}"
             database = os.path.splitext(os.path.basename(database))[0]
         return [
-            TableSource(f"{database}/{name}", url, self.name, None, name, UNKNOWN_SIZE, "") for name in names
+            TableSource(f"{database}/{name}", Location(url), self.name, None, name, UNKNOWN_SIZE, "")
+            for name in names
         ]
 
     def layout(self, source: TableSource) -> Layout:
         """The names of the columns that can serve."""
-        with _connected(source.path) as (connection, sqlalchemy):
+        with _connected(source.location.text) as (connection, sqlalchemy):
             types = sqlalchemy.types
             others = (types._Binary, types.ARRAY, types.JSON, types.Interval)
             with catch_warnings(
@@ -91,7 +93,7 @@ class SqlReader(Reader):
     def frames(self, request: RowRequest) -> Iterator[pl.DataFrame]:
         """All rows, in batches of bounded size."""
         source, columns = request.source, request.columns
-        with _connected(source.path) as (connection, sqlalchemy):
+        with _connected(source.location.text) as (connection, sqlalchemy):
             # Without types: what the driver gives is what there is, and no cell is refused.
             wanted = [sqlalchemy.column(sqlalchemy.sql.quoted_name(name, True)) for name in columns]
             table = sqlalchemy.table(sqlalchemy.sql.quoted_name(str(source.member), True))

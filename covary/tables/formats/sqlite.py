@@ -10,8 +10,9 @@ from pathlib import Path
 
 import polars as pl
 
-from covary.tables.files import facts_of, require_files
+from covary.tables.files import require_files
 from covary.tables.formats.sql_rows import quoted, text_frames
+from covary.tables.location import Location
 from covary.tables.reader import WHOLE, Layout, Range, Reader, RowRequest
 from covary.tables.source import TableSource
 
@@ -45,7 +46,7 @@ class SqliteReader(Reader):
 
     def tables_in_file(self, file: TableSource) -> list[TableSource]:
         """The tables and views of a file, each with its share of the file's size."""
-        with _reading(file.path) as database:
+        with _reading(file.location.text) as database:
             found = _listed(database)
             # Counting would read all of the file; the last row's number is found at once.
             most = file.size // LEAST_ROW_BYTES
@@ -61,13 +62,13 @@ class SqliteReader(Reader):
 
     def version(self, source: TableSource) -> str:
         """What changes when the file does, or the log of what is not yet in it."""
-        log = f"{source.path}-wal"
-        logged = facts_of(log) if os.path.exists(log) else None
-        return facts_of(source.path).version + (f" {logged.version}" if logged and logged.size else "")
+        log = f"{source.location.text}-wal"
+        logged = Location(log).state() if os.path.exists(log) else None
+        return source.location.state().version + (f" {logged.version}" if logged and logged.size else "")
 
     def layout(self, source: TableSource) -> Layout:
         """The names of the columns that can serve."""
-        with _reading(source.path) as database:
+        with _reading(source.location.text) as database:
             found = database.execute(
                 "SELECT name, type FROM pragma_table_xinfo(?)", [source.member]
             ).fetchall()
@@ -75,7 +76,7 @@ class SqliteReader(Reader):
 
     def ranges(self, source: TableSource, layout: Layout, chunk_bytes: int) -> list[Range]:
         """The row numbers of the parts of a table; none for a view, or a table without them."""
-        with _reading(source.path) as database:
+        with _reading(source.location.text) as database:
             [is_table] = database.execute(IS_TABLE, [source.member]).fetchone() or [False]
             number = _row_number(database, str(source.member)) if is_table else None
             if number is None:
@@ -92,7 +93,7 @@ class SqliteReader(Reader):
     def frames(self, request: RowRequest) -> Iterator[pl.DataFrame]:
         """The rows with some numbers, or all, in batches of bounded size."""
         source, part, columns = request.source, request.part, request.columns
-        with _reading(source.path) as database:
+        with _reading(source.location.text) as database:
             rows = f"SELECT {', '.join(map(quoted, columns))} FROM {quoted(str(source.member))}"
             if part == WHOLE:
                 cursor = database.execute(rows)

@@ -11,10 +11,10 @@ from typing import IO
 
 from covary.tables.compression import UNPACKERS
 from covary.tables.faults import NOT_UTF8, Faults
-from covary.tables.files import open_bytes
 from covary.tables.formats import csv_records as csvsplit
 from covary.tables.formats.csv_dialect import Dialect
 from covary.tables.formats.csv_records import Block
+from covary.tables.location import Location
 from covary.tables.reader import Range, RowRequest
 from covary.tables.source import TableSource
 
@@ -28,11 +28,11 @@ def opened(source: TableSource) -> Iterator[IO[bytes]]:
     with ExitStack() as stack:
         if source.compression == "zip":
             archive = (_archive if source.version else _archive.__wrapped__)(
-                source.path, source.version, os.getpid()
+                source.location, source.version, os.getpid()
             )
             yield stack.enter_context(archive.open(str(source.member)))
             return
-        file = stack.enter_context(open_bytes(source.path))
+        file = stack.enter_context(source.location.open())
         if source.compression:
             yield stack.enter_context(UNPACKERS[source.compression](file))
         else:
@@ -40,13 +40,13 @@ def opened(source: TableSource) -> Iterator[IO[bytes]]:
 
 
 @lru_cache(maxsize=1)
-def _archive(path: str, version: str, process: int) -> zipfile.ZipFile:
+def _archive(location: Location, version: str, process: int) -> zipfile.ZipFile:
     """Open a zip and keep it for its other members: to list 20,000 of them for each is the work of hours.
 
     Each process has its own, as two would move each other's place in the file. The file is closed when
     neither this nor anyone who reads a member holds the zip any more.
     """
-    file = open_bytes(path)
+    file = location.open()
     try:
         archive = zipfile.ZipFile(file)
     except BaseException:
