@@ -39,7 +39,7 @@ from covary.pipeline.look_apart import looking_apart
 from covary.pipeline.plan import PARTS, PROGRESS, Settings
 from covary.pipeline.progress_log import OnProgress, watching
 from covary.pipeline.reading_process import apart
-from covary.pipeline.run import plan_apart, run_on_spark, sketch_spark_tables
+from covary.pipeline.spark_runner import plan_apart, run_on_spark, sketch_spark_tables
 from covary.pipeline.session import session
 from covary.query.ask import Index
 from covary.query.open_segment import compile_ahead

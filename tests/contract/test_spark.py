@@ -14,7 +14,7 @@ from pyspark.sql import functions
 import covary
 from covary.errors import CannotWrite
 from covary.pipeline import plan as plans
-from covary.pipeline import run as pipeline
+from covary.pipeline import spark_runner as pipeline
 from covary.pipeline.send_code import Parcels, as_numbered_task, as_table_task
 from covary.sketching.hashing import SCHEMES
 from covary.sketching.sketch_types import SketchConfig
