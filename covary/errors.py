@@ -18,7 +18,9 @@ CovaryError                 exit code 2
 ├── UntrustedSources        an index names sources that its user never gave it
 └── MissingPart             an extra, or Java, is not installed
 
-DamagedTable                a warning: a table was read though something is wrong with it
+Notice                      a warning: the work goes on, and a person should know of something
+├── DamagedTable            a table was read though something is wrong with it
+└── RunsWithoutSpark        there is no Spark here, so this machine reads the tables by itself
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -86,7 +88,15 @@ def tells_secrets(problem: BaseException | None, secrets: Secrets) -> bool:
     return False
 
 
-class DamagedTable(UserWarning):
+class Notice(UserWarning):
+    """Something that a person should know of, though the work goes on; it fits in a line."""
+
+
+class RunsWithoutSpark(Notice):
+    """There is no Spark here, so this machine reads the tables of a build by itself."""
+
+
+class DamagedTable(Notice):
     """What is wrong with a table that was read all the same; the answer may rest on a part of it."""
 
 

@@ -3,7 +3,6 @@ import shutil
 import socket
 import subprocess
 import tempfile
-from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,12 +13,12 @@ import pytest
 from adbc_driver_postgresql import dbapi
 from hypothesis import HealthCheck, settings
 
-import covary.build.update
 from covary.index.commit import building, commit
 from covary.index.manifest import Manifest
 from covary.index.segment_files import write_segment
 from covary.index.segment_layout import build_segment
 from covary.index.table_records import TableRecord
+from covary.pipeline.process_runner import ProcessRunner
 from covary.pipeline.session import start_session
 from covary.pipeline.tasks import merge_chunks, sketch_chunk, sketch_group
 from covary.query.ask import open_index
@@ -39,6 +38,7 @@ def pytest_configure(config):
     folder = tempfile.TemporaryDirectory(prefix="covary-state-")
     os.environ["XDG_STATE_HOME"] = folder.name
     config.add_cleanup(folder.cleanup)
+    os.environ.pop("COLUMNS", None)  # pytest-xdist sets it, and answers are laid out by it
 
 
 @pytest.fixture(scope="session")
@@ -178,28 +178,21 @@ def write_index():
     return _written_index
 
 
-def _run_here(plan, settings, _):
-    """Run the tasks of a plan one after the other."""
-    for number, group in enumerate(plan.groups):
-        sketch_group(number, group, settings)
-    for number, table in enumerate(plan.large):
-        # Backwards: the order in which chunks are done must not matter.
-        done = [sketch_chunk(number, table, chunk, settings) for chunk in table.chunks[::-1]]
-        merge_chunks(number, table, pa.Table.from_batches(done), settings)
+class RunnerHere(ProcessRunner):
+    """Runs the tasks of a build in the test's own process, so that a test can patch what they call."""
+
+    def run(self, plan, settings):
+        for number, group in enumerate(plan.groups):
+            sketch_group(number, group, settings)
+        for number, table in enumerate(plan.large):
+            # Backwards: the order in which chunks are done must not matter.
+            done = [sketch_chunk(number, table, chunk, settings) for chunk in table.chunks[::-1]]
+            merge_chunks(number, table, pa.Table.from_batches(done), settings)
 
 
 @pytest.fixture(scope="session")
-def build_alone():
-    """Build an index in this process: what Spark makes must have the same bytes."""
-
-    def build(sources, into, size=64, aggregates=("mean",)):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(covary.build.update, "run_on_spark", _run_here)
-            return covary.build.update.build_index(
-                sources, into, "no session", size=size, aggregates=aggregates
-            )
-
-    return build
+def runner_here():
+    return RunnerHere()
 
 
 @pytest.fixture(scope="session")
@@ -220,17 +213,6 @@ def bytes_of():
         return {str(path.relative_to(index)): path.read_bytes() for path in kept}
 
     return read
-
-
-@pytest.fixture(scope="module")
-def without_spark():
-    """Run the tasks of a build in this process."""
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(covary.build.update, "run_on_spark", _run_here)
-        patch.setattr(covary.build.update, "session", lambda spark, master, remote: nullcontext())
-        patch.delenv("COLUMNS", raising=False)
-        yield
 
 
 @pytest.fixture

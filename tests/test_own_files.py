@@ -43,7 +43,7 @@ def write_index(folder, table="t"):
 
 
 def build(source, into, **settings):
-    return covary.build_index(source, into, size=16, **settings)
+    return covary.build_index(source, into, runner="process", size=16, **settings)
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def index(tmp_path):
 
 
 @pytest.fixture
-def data(tmp_path, without_spark):
+def data(tmp_path):
     (tmp_path / "data").mkdir()
     KEYS.with_columns(v=NUMBERS).write_csv(tmp_path / "data" / "t.csv")
     return tmp_path / "data"

@@ -9,6 +9,7 @@ import sys
 import time
 import zipfile
 from dataclasses import dataclass, field
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -18,7 +19,7 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from covary import build_index
+import covary
 from covary.build.upkeep import remove_tables
 from covary.cli import app as cli
 from covary.errors import CovaryError, NoSuchColumn, UnreadableTable
@@ -29,6 +30,8 @@ from covary.secrets import Secrets
 from covary.sketching.sketch_table import sketch
 from covary.tables.discover import find_tables, source_name, table_at
 from covary.tables.url_marks import mark_of, state_folder
+
+build_index = partial(covary.build_index, runner="process")
 
 USER, PASSWORD, TOKEN = "alice-hush", "pa55 /hu#sh", "t0ken+hush=="
 PLACES = [f"place {n}" for n in range(60)]
@@ -140,7 +143,7 @@ def secrets_in(text, *more):
     return [form for form in forms if form.lower().encode() in text.lower()]
 
 
-def test_no_secret_is_in_an_index_nor_on_the_screen(web, tmp_path, without_spark, capfd, monkeypatch):
+def test_no_secret_is_in_an_index_nor_on_the_screen(web, tmp_path, capfd, monkeypatch):
     with sqlite3.connect(tmp_path / "shop.db") as file:
         file.execute("CREATE TABLE sold (place TEXT, x REAL)")
         file.executemany("INSERT INTO sold VALUES (?, ?)", [(place, n) for n, place in enumerate(PLACES)])
@@ -166,7 +169,7 @@ def test_no_secret_is_in_an_index_nor_on_the_screen(web, tmp_path, without_spark
     ]
     into = tmp_path / "index"
     monkeypatch.setattr(sys, "argv", ["covary", *sources])
-    ran = CliRunner().invoke(cli.app, ["index", *sources, "--into", str(into)])
+    ran = CliRunner().invoke(cli.app, ["index", *sources, "--runner", "process", "--into", str(into)])
     assert ran.exit_code == 0, ran.output
     shown = [ran.output]
     for more in (["info"], ["info", "--json"], ["history", "--json"], ["check"]):
@@ -202,7 +205,7 @@ MISTYPED = [
 
 
 @pytest.mark.parametrize("source", MISTYPED)
-def test_a_mistyped_url_is_refused_and_nowhere_shown(source, tmp_path, without_spark, monkeypatch, capfd):
+def test_a_mistyped_url_is_refused_and_nowhere_shown(source, tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     pl.DataFrame({"place": PLACES, "y": range(60)}).write_csv("good.csv")
     sides = ["--left-key", "place", "--left-value", "y", "--right-key", "place", "--right-value", "y"]
@@ -222,7 +225,7 @@ def test_a_mistyped_url_is_refused_and_nowhere_shown(source, tmp_path, without_s
     "into",
     ["postgresql://me:hush@h/db", "s3://KEY:hush/xy@bucket/i", "https://h/i?token=hush", "file:///i#hush"],
 )
-def test_a_url_is_no_index_and_made_into_no_folder(into, tmp_path, without_spark, monkeypatch, capfd):
+def test_a_url_is_no_index_and_made_into_no_folder(into, tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     pl.DataFrame({"place": PLACES, "y": range(60)}).write_csv("good.csv")
     asked = ["--key", "place", "--value", "y", "--index", into]
@@ -249,10 +252,12 @@ def test_a_file_of_a_name_like_a_url_is_a_file(name, tmp_path, monkeypatch):
     assert [table.location.text for table in find_tables([glob]).tables] == [str(tmp_path / name)]
 
 
-def test_what_was_not_stored_is_asked_for_again_and_its_tables_stay(web, tmp_path, without_spark):
+def test_what_was_not_stored_is_asked_for_again_and_its_tables_stay(web, tmp_path):
     pl.DataFrame({"place": PLACES, "y": range(60)}).write_csv(tmp_path / "good.csv")
     into = tmp_path / "index"
-    index = build_index([web.url("/a.csv", page=1), web.url("/a.csv", page=2), tmp_path / "good.csv"], into)
+    index = build_index(
+        [web.url("/a.csv", page=1), web.url("/a.csv", page=2), tmp_path / "good.csv"], into, runner="process"
+    )
     names = sorted(index.tables["name"])
     before = len(web.asked)
     index = build_index(None, into)
@@ -262,7 +267,9 @@ def test_what_was_not_stored_is_asked_for_again_and_its_tables_stay(web, tmp_pat
     assert index.tables["problem"].drop_nulls().to_list() == [
         "users, passwords and the values of parameters are never stored; name it again in full"
     ] * 2  # fmt: skip
-    told = CliRunner().invoke(cli.app, ["index", "--into", str(into)], env={"COLUMNS": "300"})
+    told = CliRunner().invoke(
+        cli.app, ["index", "--runner", "process", "--into", str(into)], env={"COLUMNS": "300"}
+    )
     assert told.exit_code == 0
     assert told.output.count("name it again in full") == 2
     # Named again with another token and password it is the same; the other page is still not to be seen.
@@ -283,7 +290,7 @@ def test_a_source_that_lacks_what_was_hidden_is_not_fetched_as_it_is(web, tmp_pa
     assert web.asked == []
 
 
-def test_a_table_is_removed_by_the_url_that_it_was_named_by(web, tmp_path, without_spark):
+def test_a_table_is_removed_by_the_url_that_it_was_named_by(web, tmp_path):
     pl.DataFrame({"place": PLACES, "y": range(60)}).write_csv(tmp_path / "good.csv")
     first, second = web.url("/a.csv", page=1), web.url("/a.csv", page=2)
     build_index([first, second, tmp_path / "good.csv"], tmp_path / "index")
@@ -297,7 +304,11 @@ def test_a_table_is_removed_by_the_url_that_it_was_named_by(web, tmp_path, witho
 
 def test_one_source_for_two_users_is_refused(tmp_path):
     with pytest.raises(CovaryError, match=r"postgresql://h/db is named twice") as told:
-        build_index(["postgresql://alice:hush1@h/db", "postgresql://bob:hush2@h/db"], tmp_path / "index")
+        build_index(
+            ["postgresql://alice:hush1@h/db", "postgresql://bob:hush2@h/db"],
+            tmp_path / "index",
+            runner="process",
+        )
     assert secrets_in(str(told.value), "alice", "bob") == []
 
 

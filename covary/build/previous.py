@@ -17,21 +17,25 @@ DAMAGED = "it was damaged in the index and is not to be found in its source now"
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class PreviousIndex:
     """What can be kept of an index.
 
     Attributes:
+        folder: of the index.
+        manifest: its settings and sources; of a new index those that it is to have.
         segments: those that are whole.
         tables: that they hold.
-        damaged: the tables of the other segments, as far as they can be told.
+        damaged: the tables of the other segments, as far as these can be read.
     """
 
+    folder: Path
+    manifest: Manifest
     segments: tuple[StoredSegment, ...]
     tables: tuple[KnownTable, ...]
     damaged: tuple[KnownTable, ...]
 
-    def lost(self, listing: Listing) -> tuple[TableRecord, ...]:
-        """Name the tables that were damaged and can't be read again now."""
+    def lost_tables(self, listing: Listing) -> tuple[TableRecord, ...]:
+        """Return records of the tables that were damaged and can't be read again now."""
         present = {table.identity for table in listing.tables}
         return tuple(
             TableRecord(table.name, table.path, problem=DAMAGED, source=table.source)
@@ -40,14 +44,14 @@ class Held:
         )
 
 
-def held_by(index: Path, settings: Manifest, *, repair: bool) -> Held:
+def open_previous_index(index: Path, manifest: Manifest, *, repair: bool) -> PreviousIndex:
     """Open the segments of an index; damage is refused, unless it is to be repaired."""
     whole: list[tuple[StoredSegment, Segment]] = []
     damaged: list[StoredSegment] = []
-    for stored in settings.segments:
+    for stored in manifest.segments:
         try:
             if repair:
-                require_sound(index, stored, settings.config.scheme)
+                require_sound(index, stored, manifest.config.scheme)
             else:
                 require_whole(index, stored)
             segment = open_segment(segment_folder(index, stored), stored)
@@ -58,14 +62,15 @@ def held_by(index: Path, settings: Manifest, *, repair: bool) -> Held:
             damaged.append(stored)
         else:
             whole.append((stored, segment))
+    segments = tuple(stored for stored, _ in whole)
     tables = known_tables((segment, stored.removed) for stored, segment in whole)
-    return Held(tuple(stored for stored, _ in whole), tuple(tables), tuple(_tables_of(damaged, index)))
+    return PreviousIndex(index, manifest, segments, tuple(tables), tuple(_tables_of(damaged, index)))
 
 
 def _tables_of(damaged: Sequence[StoredSegment], index: Path) -> list[KnownTable]:
-    found: list[KnownTable] = []
+    tables: list[KnownTable] = []
     for stored in damaged:
         with suppress(DamagedIndex, OSError):
             described = open_description(segment_folder(index, stored), stored)
-            found += [table for table in known_tables([(described, stored.removed)]) if not table.problem]
-    return found
+            tables += [table for table in known_tables([(described, stored.removed)]) if not table.problem]
+    return tables

@@ -3,19 +3,17 @@
 import os
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence, Set
-from contextlib import ExitStack
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from covary.build.changes import Changes, compare, names_to_keep, same_as_before, with_emptied_sources
-from covary.build.previous import Held, held_by
-from covary.build.settings import AskedSettings
+from covary.build.options import BuildOptions
+from covary.build.previous import PreviousIndex, open_previous_index
 from covary.build.sources import (
     Source,
     looking_for_tables,
@@ -34,13 +32,14 @@ from covary.index.manifest import Manifest, read_manifest, refuse_url
 from covary.index.merge import all_of, merged
 from covary.index.segment_files import Segment, open_segment, write_part
 from covary.index.segment_layout import build_segment
-from covary.pipeline.limits import DEFAULT_LIMITS, Limits, limits_of
+from covary.pipeline.limits import Limits, limits_of
 from covary.pipeline.look_apart import looking_apart
-from covary.pipeline.plan import PARTS, PROGRESS, Settings
+from covary.pipeline.plan import PARTS, PROGRESS, TaskSettings
 from covary.pipeline.progress_log import OnProgress, watching
 from covary.pipeline.reading_process import apart
-from covary.pipeline.spark_runner import plan_apart, run_on_spark, sketch_spark_tables
-from covary.pipeline.session import session
+from covary.pipeline.runner import Runner, open_runner
+from covary.pipeline.spark_runner import sketch_spark_tables
+from covary.pipeline.tasks import plan_apart
 from covary.query.ask import Index
 from covary.query.open_segment import compile_ahead
 from covary.sketching.key_choice import split_key
@@ -53,27 +52,8 @@ from covary.tables.source import SPARK
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-Session = Callable[[], "SparkSession"]  # starts one, if none is up
 LEFT_OUT = "left out"
 SKIPPED_SHOWN = 3
-
-
-class Refresh(NamedTuple):
-    """What of an index that is there is to be trusted and kept."""
-
-    fresh: bool = False
-    keep_missing: bool = False
-    checksum: bool = False
-    repair: bool = False
-    trust_sources: bool = False
-
-
-class Where(NamedTuple):
-    """The Spark to run on: a session, a master to start one on, or a Connect server."""
-
-    spark: "SparkSession | None" = None
-    master: str | None = None
-    remote: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +78,7 @@ def build_index(
     into: Source,
     spark: "SparkSession | None" = None,
     *,
+    runner: Runner | str | None = None,
     size: int | None = None,
     aggregates: str | Sequence[str] | None = None,
     keys: Sequence[KeyName] | None = None,
@@ -115,7 +96,7 @@ def build_index(
     memory: str | int | None = None,
     on_progress: OnProgress | None = None,
 ) -> Index:
-    """Make an index, or bring one up to date: only tables that are new or changed are read, on Spark.
+    """Make an index, or bring one up to date: only tables that are new or changed are read.
 
     A table that can't be read is skipped and named in `Index.tables`. The index changes as the last step; a
     build that fails leaves it as it was.
@@ -126,6 +107,8 @@ def build_index(
             made from. None: only those.
         into: the folder of the index.
         spark: a session to run on; without one a local session is started, and stopped at the end.
+        runner: "spark", or "process" to read the tables on this machine without Spark; None: Spark, where it
+            is installed and has its Java.
         size: keys per sketch; None: as the index was made, or 1,024.
         aggregates: how rows of one key become one number; several give several sketches per pair.
         keys: only these columns are keys; "date,zip" or ["date", "zip"] is one key.
@@ -147,112 +130,120 @@ def build_index(
         on_progress: called several times a second while tables are being read.
     """
     named = [sources] if isinstance(sources, str | os.PathLike) else list(sources or ())
-    asked = AskedSettings(size, aggregates, keys, values, hash, key_text)
-    refresh = Refresh(fresh, keep_missing, checksum, repair, trust_sources)
-    limits = limits_of(table_timeout, memory)
-    where = Where(spark, master, remote)
-    update = update_index(named, into, asked, refresh, where, on_progress, limits)
+    options = BuildOptions(
+        size=size,
+        aggregates=aggregates,
+        keys=keys,
+        values=values,
+        hash=hash,
+        key_text=key_text,
+        fresh=fresh,
+        keep_missing=keep_missing,
+        checksum=checksum,
+        repair=repair,
+        trust_sources=trust_sources,
+        runner=runner,
+        spark=spark,
+        master=master,
+        remote=remote,
+        limits=limits_of(table_timeout, memory),
+    )
+    update = update_index(named, into, options, on_progress)
     if update.forgotten:
         warnings.warn(update.forgotten.replace("--trust-sources", "trust_sources=True"), stacklevel=2)
     return update.index
 
 
 def update_index(
-    named: Sequence[Source],
-    into: Source,
-    asked: AskedSettings,
-    refresh: Refresh,
-    where: Where,
-    on_progress: OnProgress | None = None,
-    limits: Limits = DEFAULT_LIMITS,
+    named: Sequence[Source], into: Source, options: BuildOptions, on_progress: OnProgress | None = None
 ) -> Update:
     """Do what `build_index` does, and tell what that was."""
     started = time.time()
     refuse_url(Path(into))
     folder = Path(into).absolute()
-    with building(folder) as draft, ExitStack() as sessions:
-        running = cache(lambda: sessions.enter_context(session(*where)))
-        current = None if refresh.fresh or draft.before is None else read_manifest(folder)
-        settings = asked.of(current, folder) if current else asked.of_a_new_index()
-        places = sources_of(named, settings, folder)
+    with (
+        building(folder) as draft,
+        open_runner(options.runner, options.spark, options.master, options.remote) as runner,
+    ):
+        current = None if options.fresh or draft.before is None else read_manifest(folder)
+        manifest = options.require_same(current, folder) if current else options.new_manifest()
+        sources = sources_of(named, manifest, folder)
         given = {source_name(os.fspath(source)) for source in named}
-        confirmed = require_given(places, given, folder, confirmed=refresh.trust_sources)
-        held = held_by(folder, settings, repair=refresh.repair)
-        away = removed_by_hand(named, settings)
-        changes = _look(folder, places, away, settings, held, refresh, limits, running)
-        tasks = Settings(settings.config, settings.keys, settings.values, str(draft.folder), limits)
-        new = _read(changes, tasks, running, on_progress)
-        if same_as_before(changes, new, held.tables):
+        confirmed = require_given(sources, given, folder, confirmed=options.trust_sources)
+        previous = open_previous_index(folder, manifest, repair=options.repair)
+        away = removed_by_hand(named, manifest)
+        changes = _find_changes(sources, away, previous, options, runner)
+        new = _read_tables(changes, previous.manifest, draft.folder, options.limits, runner, on_progress)
+        if same_as_before(changes, new, previous.tables):
             still_bad = changes.still_bad + sum(segment.places.height for segment in new)
             new, changes = [], replace(changes, dead={}, still_bad=still_bad)
         if current is None:
-            _refuse_emptiness(new, tasks)
-        segments = without_tables(held.segments, changes.dead)
+            _refuse_emptiness(new, manifest)
+        segments = without_tables(previous.segments, changes.dead)
         if new:
-            segments += written(merged(map(all_of, new), settings.config.scheme), draft)
-        if held.segments:
-            segments = in_few_segments(segments, draft, settings.config.scheme)
-        manifest = replace(settings, segments=segments, sources=tuple(places), excluded=tuple(sorted(away)))
-        change = _change(changes, new, manifest, started)
+            segments += written(merged(map(all_of, new), manifest.config.scheme), draft)
+        if previous.segments:
+            segments = in_few_segments(segments, draft, manifest.config.scheme)
+        updated = replace(manifest, segments=segments, sources=tuple(sources), excluded=tuple(sorted(away)))
+        change = _change(changes, new, updated, started)
         # Not sooner: whoever confirms sources is shown them when the build is done, and not if it fails.
-        forgotten = remember_given(places, folder)
-        if manifest.to_json() != draft.before or len(held.segments) < len(settings.segments):
-            commit(draft, manifest, change)
+        forgotten = remember_given(sources, folder)
+        if updated.to_json() != draft.before or len(previous.segments) < len(manifest.segments):
+            commit(draft, updated, change)
     return Update(Index.open(folder), change, confirmed, forgotten)
 
 
-def _look(
-    index: Path,
-    places: Mapping[str, str],
+def _find_changes(
+    sources: Mapping[str, str],
     away: Set[str],
-    settings: Manifest,
-    held: Held,
-    refresh: Refresh,
-    limits: Limits,
-    running: "Session",
+    previous: PreviousIndex,
+    options: BuildOptions,
+    runner: Runner,
 ) -> Changes:
-    """Find the tables of all sources, and hold them against what the index holds."""
+    """List the tables of all sources, and compare them with those that the index holds."""
+    known = previous.tables
     # To repair is to look everywhere: it may not be known any more what a source held.
-    there = places if refresh.repair else sources_there(places, settings, held.tables)
-    keep = names_to_keep(held.tables, there, keep_missing=refresh.keep_missing)
+    there = sources if options.repair else sources_there(sources, previous.manifest, known)
+    keep = names_to_keep(known, there, keep_missing=options.keep_missing)
     with looking_for_tables():
-        look = looking_apart(apart(), limits)
-        listing = find_tables(list(there.values()), settings.sources, keep, running, look)
-    listing = with_emptied_sources(without_index(listing, index), held.tables, there)
-    listing = without_removed(away, listing, places)
-    if refresh.checksum:
+        look = looking_apart(apart(), options.limits)
+        listing = find_tables(list(there.values()), previous.manifest.sources, keep, runner.session, look)
+    listing = with_emptied_sources(without_index(listing, previous.folder), known, there)
+    listing = without_removed(away, listing, sources)
+    if options.checksum:
         listing = with_checksums(listing)
     changes = compare(
         listing,
-        held.tables,
-        keep_missing=refresh.keep_missing,
-        try_again=lambda problem: refresh.repair or limits.allow_more(problem),
+        known,
+        keep_missing=options.keep_missing,
+        try_again=lambda problem: options.repair or options.limits.allow_more(problem),
     )
-    return replace(changes, left_out=(*changes.left_out, *held.lost(listing)))
+    return replace(changes, left_out=(*changes.left_out, *previous.lost_tables(listing)))
 
 
-def _read(
+def _read_tables(
     changes: Changes,
-    settings: Settings,
-    running: "Session",
+    manifest: Manifest,
+    scratch: Path,
+    limits: Limits,
+    runner: Runner,
     on_progress: OnProgress | None,
 ) -> list[Segment]:
     """Read the tables that are new or changed; return the segments that the tasks made of them."""
-    scratch = Path(settings.scratch)
+    settings = TaskSettings(manifest.config, manifest.keys, manifest.values, str(scratch), limits)
     for name in (PARTS, PROGRESS):
         (scratch / name).mkdir()
     read_by_spark = [table for table in changes.read if table.format == SPARK]
     with held_in_one_state([table for table in changes.read if table.format != SPARK]) as tables:
-        todo = plan_apart(tables, settings)
-        names, left_out = todo.segments, [*todo.settled, *changes.left_out]
-        with watching(scratch / PROGRESS, len(changes.read) - len(todo.settled), on_progress):
-            if todo.groups or todo.large or read_by_spark:
+        plan = plan_apart(tables, settings)
+        names, left_out = plan.segments, [*plan.settled, *changes.left_out]
+        with watching(scratch / PROGRESS, len(changes.read) - len(plan.settled), on_progress):
+            if plan.groups or plan.large or read_by_spark:
                 compiling = Thread(target=compile_ahead, daemon=True)
-                spark = running()
-                compiling.start()  # this process has nothing else to do while Spark works
-                run_on_spark(todo, settings, spark)
+                compiling.start()  # this process has nothing else to do while others read
+                runner.run(plan, settings)
                 if read_by_spark:
-                    more = sketch_spark_tables(read_by_spark, len(todo.large), settings, spark)
+                    more = sketch_spark_tables(read_by_spark, len(plan.large), settings, runner.session())
                     names, left_out = [*names, *more[0]], [*left_out, *more[1]]
                 compiling.join()
     if left_out:
@@ -281,14 +272,14 @@ def _change(changes: Changes, new: Sequence[Segment], manifest: Manifest, starte
     return Change.of("index", manifest, started, touched, kept=changes.kept, skipped=skipped)
 
 
-def _refuse_emptiness(segments: Sequence[Segment], settings: Settings) -> None:
+def _refuse_emptiness(segments: Sequence[Segment], manifest: Manifest) -> None:
     """Say why an index would hold nothing, or lack a column asked for, and leave the previous one alone."""
     tables = pl.concat([segment.tables for segment in segments])
     columns = (
         tables["columns"].explode().drop_nulls().struct.field("name").unique(maintain_order=True).to_list()
     )
-    wanted = [column for key in settings.keys for column in split_key(key, columns) or key.split(SEPARATOR)]
-    for name in (*map(str.strip, wanted), *settings.values):
+    wanted = [column for key in manifest.keys for column in split_key(key, columns) or key.split(SEPARATOR)]
+    for name in (*map(str.strip, wanted), *manifest.values):
         if columns and name not in columns:
             raise NoSuchColumn(name, f"any of the {tables.height} tables", columns)
     if any(segment.sketch_count for segment in segments):

@@ -10,7 +10,7 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import typer
 
@@ -21,7 +21,9 @@ from covary.errors import CovaryError
 from covary.query.options import GivenOptions
 
 if TYPE_CHECKING:
+    from covary.build.options import BuildOptions
     from covary.index.history import Change
+    from covary.pipeline.progress_log import OnProgress
     from covary.query.ask import Index
     from covary.query.describe import IndexSummary
     from covary.query.hits import Hits
@@ -62,6 +64,7 @@ def covary(version: options.Version = False) -> None:
 def demo(keep: options.Keep = None) -> None:
     """Ask what moves with flight delays, on real data: New York's flights and weather in 2013."""
     from covary.cli import demo as shown
+    from covary.cli.progress import showing_progress
     from covary.cli.terminal import show
     from covary.query.ask import open_index
 
@@ -69,7 +72,10 @@ def demo(keep: options.Keep = None) -> None:
         folder = keep or Path(scratch)
         data = shown.copy_data(folder, shown.find_data())
         show(shown.before_view(data))
-        _, _, build_ms = _build([str(data)], folder / shown.INDEX_NAME)
+        with showing_progress() as show_progress:
+            from covary.build.options import BuildOptions
+
+            _, _, build_ms = _build([str(data)], folder / shown.INDEX_NAME, BuildOptions(), show_progress)
         opened = open_index(folder / shown.INDEX_NAME)
         asked = []
         for words, question, top in (
@@ -101,6 +107,7 @@ def index(
     value: options.Values = None,
     hash: options.IndexHash = None,
     keys: options.KeyText = None,
+    runner: options.Runner = None,
     master: options.Master = None,
     remote: options.Remote = None,
     table_timeout: options.TableTimeout = None,
@@ -108,7 +115,7 @@ def index(
     strict: options.Strict = False,
     as_json: options.Json = False,
 ) -> None:
-    """Sketch the tables of a collection on Spark into an index, or bring an index up to date.
+    """Sketch the tables of a collection into an index, or bring an index up to date.
 
     covary index data/ --into my.covary
 
@@ -122,15 +129,31 @@ def index(
 
     Tables that are gone are forgotten. The index changes as the last step, all at once.
     """
-    facts, change, elapsed_ms = _build(
-        sources or [],
-        into,
-        master,
-        remote,
-        settings=(size, aggregate, key, value, hash, keys),
-        refresh=(fresh, keep_missing, checksum, repair, trust_sources),
-        limits=(table_timeout, memory),
-    )
+    from covary.cli.progress import showing_progress
+
+    with showing_progress() as show_progress:
+        # Loaded once the user sees that something happens.
+        from covary.build.options import BuildOptions
+        from covary.pipeline.limits import limits_of
+
+        asked = BuildOptions(
+            size=size,
+            aggregates=aggregate,
+            keys=key,
+            values=value,
+            hash=hash,
+            key_text=keys,
+            fresh=fresh,
+            keep_missing=keep_missing,
+            checksum=checksum,
+            repair=repair,
+            trust_sources=trust_sources,
+            runner=runner,
+            master=master,
+            remote=remote,
+            limits=limits_of(table_timeout, memory),
+        )
+        facts, change, elapsed_ms = _build(sources or [], into, asked, show_progress)
     from covary.cli.index_view import build_view, count_skipped
     from covary.cli.terminal import print_json, show
     from covary.cli.words import names_of
@@ -150,36 +173,21 @@ def index(
 
 
 def _build(
-    sources: list[str],
-    into: Path,
-    master: str | None = None,
-    remote: str | None = None,
-    *,
-    settings: tuple[Any, ...] = (),
-    refresh: tuple[bool, ...] = (),
-    limits: tuple[float | None, str | None] = (None, None),
+    sources: list[str], into: Path, asked: "BuildOptions", show_progress: "OnProgress"
 ) -> "tuple[IndexSummary, Change, float]":
-    """Build an index while showing how far it is; return its facts, what was done, and the milliseconds."""
-    from covary.cli.progress import showing_progress
+    """Build an index; return its facts, what was done, and the milliseconds."""
+    from covary.build.trust import quoted
+    from covary.build.update import update_index
     from covary.pipeline.lost_cluster import giving_up_on
     from covary.pipeline.spark_errors import check_address, naming_spark
+    from covary.query.describe import describe_index
 
     started = time.perf_counter()
-    with showing_progress() as show:
-        # Loaded once the user sees that something happens.
-        from covary.build.settings import AskedSettings
-        from covary.build.trust import quoted
-        from covary.build.update import Refresh, Where, update_index
-        from covary.pipeline.limits import limits_of
-        from covary.query.describe import describe_index
-
-        within = limits_of(*limits)
-        check_address(master, remote)
-        with giving_up_on(master, show) as watch, naming_spark(master or remote or "local[*]"):
-            where = Where(None, master, remote)
-            asked = AskedSettings(*settings)
-            update = update_index(sources, into, asked, Refresh(*refresh), where, watch, within)
-        facts = describe_index(into)
+    check_address(asked.master, asked.remote)
+    spark = asked.master or asked.remote or "local[*]"
+    with giving_up_on(asked.master, show_progress) as watch, naming_spark(spark):
+        update = update_index(sources, into, asked, watch)
+    facts = describe_index(into)
     if update.confirmed:
         complain(f"from now on {into} may read: {', '.join(map(quoted, update.confirmed))}")
     if update.forgotten:

@@ -35,10 +35,10 @@ def pairs(
     QueryOptions(**chosen)  # which must be right before Spark starts
     with showing_work("{done:,} of {total:,} columns compared", STARTING_SPARK) as tell:
         from covary import spark
-        from covary.pipeline.session import session
+        from covary.pipeline.session import open_session
 
         check_address(master, remote)
-        with naming_spark(master or remote or "local[*]"), session(None, master, remote) as running:
+        with naming_spark(master or remote or "local[*]"), open_session(None, master, remote) as running:
             found = spark.pairs(opened, spark=running, on_progress=tell, **chosen)
     if as_json:
         print_json(found.to_dict())

@@ -9,7 +9,7 @@ from typing import Any, TextIO, TypeAlias
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from covary.errors import CovaryError, DamagedTable, tells_secrets
+from covary.errors import CovaryError, Notice, tells_secrets
 from covary.query.options import fill_in_choices
 from covary.secrets import Secrets
 
@@ -67,7 +67,7 @@ class Commands(PlainHelp, TyperGroup):
         """Run one command; say in one line what the user, a signal or a closed pipe did to it."""
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("always", DamagedTable)
+                warnings.simplefilter("always", Notice)
                 warnings.showwarning = _show_warning
                 _require_current_folder()
                 result: object = super().invoke(ctx)
@@ -130,7 +130,7 @@ def _show_warning(
     line: str | None = None,
 ) -> None:
     """Say in one line what is wrong with a table that was read; leave other warnings to Python."""
-    if issubclass(category, DamagedTable):
+    if issubclass(category, Notice):
         complain(str(message))
     else:
         _show_other_warning(message, category, filename, lineno, file, line)

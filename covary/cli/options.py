@@ -171,6 +171,14 @@ KeyText = Annotated[
     ),
 ]
 Values = Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="Only these columns are numbers.")]
+Runner = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        show_default="spark, where it is installed",
+        help="Who reads the tables: spark, or process: this machine alone, without Spark and Java.",
+    ),
+]
 Master = Annotated[
     str | None, typer.Option(metavar="URL", show_default="local[*]", help="The Spark master to run on.")
 ]

@@ -27,6 +27,7 @@ SPARK_LINES = {
     "starting": "Starting Spark for {} ...",
     "waiting": "Waiting for a Spark worker: has the cluster workers with free cores and memory?",
     "working": "Spark is at work on {} ...",
+    "without": "Reading {} ...",
 }
 STARTING_SPARK = "Starting Spark ..."
 AT_WORK = "Working ... (the first time on a machine takes some seconds more)"

@@ -10,12 +10,12 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
 from covary.pipeline.partial_rows import sql_of
-from covary.pipeline.plan import PARTS, Settings
+from covary.pipeline.plan import PARTS, TaskSettings
 from covary.pipeline.reading_process import UNWATCHED, Watch
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ DONE_SQL = sql_of(DONE)
 
 
 def finish_task(
-    segment: str, work: Callable[[Settings], None], settings: Settings, watch: Watch = UNWATCHED
+    segment: str, work: Callable[[TaskSettings], None], settings: TaskSettings, watch: Watch = UNWATCHED
 ) -> Iterator[pa.RecordBatch]:
     """Do the work that makes a segment, and tell that it is done.
 
@@ -82,14 +82,20 @@ def _row(**told: Any) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([told], schema=DONE)
 
 
-def require_done(rows: Iterable[Any]) -> None:
+class Answer(Protocol):
+    """What a task answers: a row of `DONE`, as Spark or Arrow gives it."""
+
+    def __getitem__(self, name: str, /) -> Any: ...
+
+
+def require_done(answers: Iterable[Answer]) -> None:
     """Raise the error of the first task that failed to write."""
-    for row in rows:
-        if row.error:
-            raise OSError(row.error, row.message)
+    for answer in answers:
+        if answer["error"]:
+            raise OSError(answer["error"], answer["message"])
 
 
-def bring_home(answers: "DataFrame", settings: Settings) -> None:
+def bring_home(answers: "DataFrame", settings: TaskSettings) -> None:
     """Run tasks whose answers may hold files, and write these into the scratch folder."""
     # Kept by the workers, so that no task runs twice: all run at once here, and the files come after.
     kept = answers.persist()

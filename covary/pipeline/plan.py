@@ -30,7 +30,7 @@ NOT_READ_ON = (
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class TaskSettings:
     """What every task of a build must know."""
 
     config: SketchConfig
@@ -73,6 +73,13 @@ class Plan:
     settled: tuple[TableRecord, ...]  # tables that need no task: unreadable, or without a pair to sketch
 
     @property
+    def size(self) -> int:
+        """How many bytes the tasks read."""
+        return sum(table.size for group in self.groups for table in group) + sum(
+            table.source.size for table in self.large
+        )
+
+    @property
     def segments(self) -> list[str]:
         """The names of the segments that the tasks will write."""
         groups = [group_name(number) for number in range(len(self.groups))]
@@ -91,8 +98,8 @@ def table_name(number: int) -> str:
 
 def plan(
     tables: Sequence[TableSource],
-    settings: Settings,
-    cut: Callable[[TableSource, int, Settings], Cut] | None = None,
+    settings: TaskSettings,
+    cut: Callable[[TableSource, int, TaskSettings], Cut] | None = None,
 ) -> Plan:
     """Cut a collection into tasks by size alone: the same collection gives the same index anywhere.
 
@@ -137,7 +144,7 @@ def decided_table(
     table: TableSource,
     layout: Layout,
     sample: pl.DataFrame,
-    settings: Settings,
+    settings: TaskSettings,
     chunks: tuple[Chunk, ...] = (),
 ) -> LargeTable:
     """Decide from some of its rows how all tasks read a table."""
@@ -152,7 +159,7 @@ def _chunk_bytes(table: TableSource) -> int:
     return max(smallest, -(-table.size // MOST_CHUNKS))
 
 
-def cut_table(table: TableSource, chunk_bytes: int, settings: Settings) -> Cut:
+def cut_table(table: TableSource, chunk_bytes: int, settings: TaskSettings) -> Cut:
     """Look into a table to cut it into chunks of about so many bytes."""
     try:
         return _cut(table, chunk_bytes, settings)
@@ -160,7 +167,7 @@ def cut_table(table: TableSource, chunk_bytes: int, settings: Settings) -> Cut:
         return failed(table, problem)
 
 
-def _cut(table: TableSource, chunk_bytes: int, settings: Settings) -> LargeTable | None:
+def _cut(table: TableSource, chunk_bytes: int, settings: TaskSettings) -> LargeTable | None:
     layout = layout_of(table)
     chunks = plan_chunks(table, layout, chunk_bytes)
     if len(chunks) == 1:

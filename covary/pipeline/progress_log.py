@@ -19,7 +19,7 @@ class Progress:
     done: int
     total: int
     reading: tuple[str, ...]
-    spark: str = "starting"  # or "waiting" for a worker, or "working"
+    spark: str = "starting"  # or "waiting" for a worker, "working", or "without": it is not used
 
 
 OnProgress = Callable[[Progress], None]

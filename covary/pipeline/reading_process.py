@@ -5,6 +5,7 @@ piece of work after the other. When it ends in the middle of one, a fresh proces
 told how the one before it ended; what to make of that is the work's own decision.
 """
 
+import atexit
 import ctypes
 import json
 import os
@@ -19,7 +20,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from select import POLLIN, poll
-from threading import Lock, Thread
+from threading import Event, Lock, Thread
 from typing import Any, NamedTuple
 
 from covary.errors import CovaryError
@@ -66,6 +67,10 @@ class EndedEarly(CovaryError):
             f"is there memory for them?"
         )
         self.ended = ended
+
+
+class Stopped(Exception):
+    """Work was broken off, as nobody waits for it any more."""
 
 
 class Watch:
@@ -123,22 +128,23 @@ class Apart:
             self._process.kill()
             self._process = None
 
-    def do(self, work: bytes, given: Any = None) -> Iterator[Any]:
+    def do(self, work: bytes, given: Any = None, stop: Event | None = None) -> Iterator[Any]:
         """Give what a function yields, called in the process.
 
         Args:
             work: the pickle of the function and of its first arguments.
             given: what it is called with besides those; a `Watch` is the last.
+            stop: set when nobody wants the work any more: `Stopped` is raised, and the process ended.
         """
         with self._one_at_a_time:
-            yield from self._done(work, given)
+            yield from self._done(work, given, stop)
 
-    def _done(self, work: bytes, given: Any) -> Iterator[Any]:
+    def _done(self, work: bytes, given: Any, stop: Event | None) -> Iterator[Any]:
         ended: list[Ended] = []
         folder = scratch_name()  # so that it is removed though this process is killed
         try:
             while True:
-                parts = self._ready().asked(work, given, ended, folder)
+                parts = self._ready().asked(work, given, ended, folder, stop)
                 begun = False
                 try:
                     for part in parts:
@@ -166,7 +172,9 @@ class Apart:
 @cache
 def apart() -> Apart:
     """Give the one process of this process that stays until it ends."""
-    return Apart()
+    lasting = Apart()
+    atexit.register(lasting.close)
+    return lasting
 
 
 class _Process:
@@ -176,6 +184,7 @@ class _Process:
         requests, self._requests = os.pipe()
         self._answers, answers = os.pipe()
         self._owner, self._path = os.getpid(), list(sys.path)
+        self._environment = dict(os.environ)
         told = [json.dumps(self._path), *map(str, (self._owner, requests, answers))]
         try:
             self._started = subprocess.Popen(
@@ -183,7 +192,7 @@ class _Process:
                 stdin=subprocess.DEVNULL,
                 pass_fds=(requests, answers),
                 process_group=0,  # so that all it may have started is killed with it
-                env=os.environ | ONE_THREAD,
+                env=self._environment | ONE_THREAD,
             )
         finally:
             os.close(requests)
@@ -192,6 +201,7 @@ class _Process:
         self._waiting.register(self._answers, POLLIN)
         self.is_idle = True
         self._knows: bytes | None = None  # the work that it was sent
+        self._stop: Event | None = None
         self._step = ""
         self._seconds: float | None = None
         self._memory: int | None = None
@@ -212,15 +222,22 @@ class _Process:
             with suppress(OSError):
                 os.close(end)
 
-    def asked(self, work: bytes, given: Any, ended: Sequence[Ended], folder: Path) -> Iterator[Any]:
+    def asked(
+        self, work: bytes, given: Any, ended: Sequence[Ended], folder: Path, stop: Event | None = None
+    ) -> Iterator[Any]:
         """Give it work, and yield what comes of it; EndedEarly if it ends before that is all."""
         self.is_idle, finished = False, False
         self._step, self._seconds, self._memory, self._since = "", None, None, time.monotonic()
+        self._stop = stop
         try:
-            known = work if self._knows is not work else None
+            unknown = None if self._knows is work else work
+            environment = None if os.environ == self._environment else dict(os.environ)
             with suppress(BrokenPipeError):  # it has ended: that is seen at its answers
-                _send(self._requests, pickle.dumps((known, given, list(ended), folder), protocol=5))
-            self._knows = work
+                _send(
+                    self._requests,
+                    pickle.dumps((unknown, environment, given, list(ended), folder), protocol=5),
+                )
+            self._knows, self._environment = work, dict(os.environ)
             while True:
                 kind, content = self._next()
                 if kind == END:
@@ -252,6 +269,8 @@ class _Process:
         return kind, content
 
     def _require_limits(self) -> None:
+        if self._stop and self._stop.is_set():
+            raise Stopped
         if self._seconds is not None and time.monotonic() - self._since > self._seconds:
             raise EndedEarly(Ended(self._step, TOO_LONG, self._seconds))
         if self._memory is not None and _memory_of(self._started.pid) > self._memory:
@@ -280,10 +299,13 @@ def serve(parent: int, requests: int, answers: int) -> None:
     while len(size := _read(requests, SIZE_BYTES)) == SIZE_BYTES:
         request = _read(requests, int.from_bytes(size))
         try:
-            work, given, ended, folder = pickle.loads(request)
+            work, environment, given, ended, folder = pickle.loads(request)
+            if environment is not None:  # a password, say, that was given since the last work
+                os.environ.clear()
+                os.environ.update(environment | ONE_THREAD)
             if work is not None:
                 function, first = pickle.loads(work)
-            del request, work
+            del request, work, environment
             watch = Watch(lambda step: _send(answers, pickle.dumps(step), STEP), ended, folder)
             assert function is not None
             for part in function(*first, given, watch):

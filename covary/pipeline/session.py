@@ -32,9 +32,11 @@ HUSH = Event()  # while set, what the JVM of this process says is not passed on
 
 
 @contextmanager
-def session(spark: "SparkSession | None", master: str | None, remote: str | None) -> Iterator["SparkSession"]:
+def open_session(
+    spark: "SparkSession | None", master: str | None, remote: str | None
+) -> Iterator["SparkSession"]:
     """Give the caller's session, or one that is already up, or one of our own that ends with the block."""
-    running = spark or _running_session()
+    running = spark or session_that_is_up()
     if running is not None:
         if spark is None and (master or remote):
             raise CovaryError(
@@ -57,10 +59,11 @@ def session(spark: "SparkSession | None", master: str | None, remote: str | None
 
 def running_session() -> "SparkSession":
     """Return the session that is up, or start a local one that stays."""
-    return _running_session() or start_session()
+    return session_that_is_up() or start_session()
 
 
-def _running_session() -> "SparkSession | None":
+def session_that_is_up() -> "SparkSession | None":
+    """Return the session of this process, if it has one."""
     if "pyspark.sql" not in sys.modules:
         return None
     sessions = sys.modules["pyspark.sql"].SparkSession
@@ -77,25 +80,30 @@ def start_session(master: str | None = None, remote: str | None = None) -> "Spar
     spark.pyspark.python of spark-defaults.conf, else the path of this one; those of a Spark Connect server
     run the server's.
     """
-    if find_spec("pyspark") is None:
-        raise MissingPart("indexing runs on Spark: pip install 'covary[spark]'")
+    require_spark(remote)
     from pyspark.sql import SparkSession  # noqa: PLC0415  (covary works without Spark until here)
 
     if remote:
         return _start_remote(remote)
-    java_home = os.environ.get("JAVA_HOME")
-    if java_home and not os.access(Path(java_home, "bin", "java"), os.X_OK):
-        raise MissingPart(f"JAVA_HOME is {java_home}, but there is no bin/java in it: correct or unset it")
-    if not (java_home or shutil.which("java")):
-        raise MissingPart(
-            "indexing runs on Spark, which needs Java 17 or newer: apt install default-jre-headless"
-        )
     os.environ["PYSPARK_PYTHON"] = python_of_workers()
     master = master or "local[*]"
     builder = SparkSession.builder.master(with_retries(master))
     for name, value in session_settings(master).items():
         builder = builder.config(name, value)
     return _start(builder)
+
+
+def require_spark(remote: str | None = None) -> None:
+    """Refuse to go on where there is no PySpark, or no Java for a session of this machine's own."""
+    if find_spec("pyspark") is None:
+        raise MissingPart("Spark is not installed: pip install 'covary[spark]'")
+    if remote:
+        return
+    java_home = os.environ.get("JAVA_HOME")
+    if java_home and not os.access(Path(java_home, "bin", "java"), os.X_OK):
+        raise MissingPart(f"JAVA_HOME is {java_home}, but there is no bin/java in it: correct or unset it")
+    if not (java_home or shutil.which("java")):
+        raise MissingPart("Spark needs Java 17 or newer: apt install default-jre-headless")
 
 
 def _start_remote(remote: str) -> "SparkSession":

@@ -4,34 +4,35 @@ DataFrame API alone, so that it runs through Spark Connect too. Spark drives, th
 never shuffled.
 """
 
-import pickle
-from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
-from itertools import accumulate
+from collections.abc import Callable, Iterator, Sequence
 from threading import Timer
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from covary.columns.unused_cells import Tallies
 from covary.errors import UnreadableTable
 from covary.index.table_records import TableRecord
-from covary.pipeline.fetch_segments import DONE_SQL, bring_home, finish_task, require_done
+from covary.pipeline.fetch_segments import DONE_SQL, bring_home, require_done
 from covary.pipeline.partial_rows import PARTIAL_SQL
-from covary.pipeline.plan import Cut, LargeTable, Plan, Settings, decided_table, group_name, plan, table_name
-from covary.pipeline.reading_process import Watch, apart
+from covary.pipeline.plan import (
+    LargeTable,
+    Plan,
+    TaskSettings,
+    decided_table,
+    table_name,
+)
 from covary.pipeline.send_code import Parcels, as_numbered_task, as_table_task, as_task, ship_covary
 from covary.pipeline.session import is_local
 from covary.pipeline.spark_tables import ROWS_PER_BATCH, numbered_rows, partition_frames, sample_of
 from covary.pipeline.table_notes import notes_of, record_of
 from covary.pipeline.tasks import (
-    cut_large,
-    merge_chunks,
+    chunk_starts,
+    merge_table,
     progress_log,
-    sketch_chunk,
     sketch_frames,
-    sketch_group,
+    sketch_one_chunk,
+    sketch_one_group,
 )
 from covary.tables.source import TableSource
 from covary.tables.spark_catalog import spark_reason
@@ -43,46 +44,46 @@ FEW_TASKS = 8
 SECONDS_TO_WAIT = 10.0
 
 
-def plan_apart(tables: Sequence[TableSource], settings: Settings) -> Plan:
-    """Cut a collection into tasks; large tables are looked into by a process of its own."""
-    work = pickle.dumps((cut_large, (settings,)))
+class SparkRunner:
+    """Runs the tasks of a plan on Spark.
 
-    def cut(table: TableSource, chunk_bytes: int, _: Settings) -> Cut:
-        # The process stays for the next build: starting one takes as long as reading some million rows.
-        (found,) = apart().do(work, (table, chunk_bytes))
-        return cast("Cut", found)
+    Args:
+        session: gives the session; a session of our own is started when it is first called, as most updates
+            need none.
+    """
 
-    return plan(tables, settings, cut)
+    def __init__(self, session: Callable[[], "SparkSession"]) -> None:
+        self.session = session
+
+    def run(self, plan: Plan, settings: TaskSettings) -> None:
+        """Run all tasks of a plan; their segments are then in the scratch folder."""
+        spark = self.session()
+        local = is_local(spark)
+        if not local:
+            ship_covary(spark)
+            _wait_for_workers(spark, settings)
+        for job in _jobs(plan, settings, spark):
+            if local:
+                require_done(job.collect())
+            else:
+                bring_home(job, settings)
 
 
-def run_on_spark(plan: Plan, settings: Settings, spark: "SparkSession") -> None:
-    """Run all tasks of a plan; their segments are then in the scratch folder."""
-    local = is_local(spark)
-    if not local:
-        ship_covary(spark)
-        _wait_for_workers(spark, settings)
-    for job in _jobs(plan, settings, spark):
-        if local:
-            require_done(job.collect())
-        else:
-            bring_home(job, settings)
-
-
-def _jobs(plan: Plan, settings: Settings, spark: "SparkSession") -> "Iterator[DataFrame]":
+def _jobs(plan: Plan, settings: TaskSettings, spark: "SparkSession") -> "Iterator[DataFrame]":
     if plan.groups:
         numbers = spark.range(0, len(plan.groups), 1, _task_count(len(plan.groups)))
         yield numbers.mapInArrow(as_numbered_task(sketch_one_group, Parcels(plan.groups), settings), DONE_SQL)
     if plan.large:
         tables = Parcels(plan.large)
-        *starts, chunks = accumulate((len(table.chunks) for table in plan.large), initial=0)
+        chunks = sum(len(table.chunks) for table in plan.large)
         numbers = spark.range(0, chunks, 1, chunks)
-        task = as_numbered_task(sketch_one_chunk, tables, starts, settings)
+        task = as_numbered_task(sketch_one_chunk, tables, chunk_starts(plan.large), settings)
         partials = numbers.mapInArrow(task, PARTIAL_SQL)
         yield partials.groupBy("table").applyInArrow(as_table_task(merge_table, tables, settings), DONE_SQL)
 
 
 def sketch_spark_tables(
-    tables: Sequence[TableSource], first: int, settings: Settings, spark: "SparkSession"
+    tables: Sequence[TableSource], first: int, settings: TaskSettings, spark: "SparkSession"
 ) -> tuple[list[str], list[TableRecord]]:
     """Sketch tables that Spark reads; return the names of their segments, and records of those that failed.
 
@@ -129,7 +130,9 @@ def _is_up(spark: "SparkSession") -> bool:
         return False
 
 
-def _sketch_spark_table(number: int, table: LargeTable, settings: Settings, spark: "SparkSession") -> None:
+def _sketch_spark_table(
+    number: int, table: LargeTable, settings: TaskSettings, spark: "SparkSession"
+) -> None:
     with progress_log(settings, f"spark-{number}") as note:
         note("reading", table.source.name)
     rows = numbered_rows(table.source, tuple(table.roles.columns), spark)
@@ -144,7 +147,7 @@ def _sketch_spark_table(number: int, table: LargeTable, settings: Settings, spar
 
 
 def sketch_partition(
-    number: int, table: LargeTable, settings: Settings, batches: Iterator[pa.RecordBatch]
+    number: int, table: LargeTable, settings: TaskSettings, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Sketch one partition of a table that Spark reads."""
     part, frames = partition_frames(batches, tuple(table.roles.columns))
@@ -156,7 +159,7 @@ def _task_count(groups: int) -> int:
     return max(min(groups, FEW_TASKS), -(-groups // 2))
 
 
-def _wait_for_workers(spark: "SparkSession", settings: Settings) -> None:
+def _wait_for_workers(spark: "SparkSession", settings: TaskSettings) -> None:
     """Run one empty task: Spark waits for a worker without an end or a word, so after a while we tell."""
     with progress_log(settings, "spark") as note:
         too_long = Timer(SECONDS_TO_WAIT, note, ("waiting", ""))
@@ -173,40 +176,3 @@ def _wait_for_workers(spark: "SparkSession", settings: Settings) -> None:
 def answer(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Give back what came: a worker that can do this has covary and what it needs."""
     yield from batches
-
-
-def sketch_one_group(
-    groups: Parcels[tuple[TableSource, ...]], settings: Settings, number: int, watch: Watch
-) -> Iterator[pa.RecordBatch]:
-    """Run the task of a group of tables, given by its number."""
-    work = partial(sketch_group, number, groups[number], watch=watch)
-    yield from finish_task(group_name(number), work, settings, watch)
-
-
-def sketch_one_chunk(
-    tables: Parcels[LargeTable], starts: Sequence[int], settings: Settings, place: int, watch: Watch
-) -> Iterator[pa.RecordBatch]:
-    """Sketch a chunk of a large table.
-
-    Args:
-        tables: all that are large.
-        starts: the place of the first chunk of each.
-        settings: of the build.
-        place: of the chunk, among the chunks of all of them.
-        watch: is told of it.
-    """
-    number = bisect_right(starts, place) - 1
-    table = tables[number]
-    yield sketch_chunk(number, table, table.chunks[place - starts[number]], settings, watch)
-
-
-def merge_table(
-    tables: Parcels[LargeTable] | Mapping[int, LargeTable],
-    settings: Settings,
-    partials: pa.Table,
-    watch: Watch,
-) -> Iterator[pa.RecordBatch]:
-    """Merge the partial sketches of one large table."""
-    number = partials.column("table")[0].as_py()
-    work = partial(merge_chunks, number, tables[number], partials, watch=watch)
-    yield from finish_task(table_name(number), work, settings, watch)

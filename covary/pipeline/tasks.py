@@ -8,12 +8,14 @@ A task may run in a process that ends at one of its tables: it is then done agai
 """
 
 import pickle
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from itertools import chain
+from functools import partial
+from itertools import accumulate, chain
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 import polars as pl
 import pyarrow as pa
@@ -24,6 +26,7 @@ from covary.columns.unused_cells import Tallies
 from covary.index.segment_files import write_part
 from covary.index.segment_layout import build_segment
 from covary.index.table_records import TableRecord
+from covary.pipeline.fetch_segments import finish_task
 from covary.pipeline.limits import is_of_the_table, too_much
 from covary.pipeline.partial_rows import (
     PARTIAL,
@@ -33,8 +36,20 @@ from covary.pipeline.partial_rows import (
     tallies_from,
     tallies_row,
 )
-from covary.pipeline.plan import PARTS, PROGRESS, Cut, LargeTable, Settings, cut_table, group_name, table_name
-from covary.pipeline.reading_process import DIED, UNWATCHED, Ended, Watch
+from covary.pipeline.plan import (
+    PARTS,
+    PROGRESS,
+    Cut,
+    LargeTable,
+    Plan,
+    TaskSettings,
+    cut_table,
+    group_name,
+    plan,
+    table_name,
+)
+from covary.pipeline.reading_process import DIED, UNWATCHED, Ended, Watch, apart
+from covary.pipeline.send_code import Parcels
 from covary.pipeline.table_notes import (
     BAD_TABLE,
     ended_early,
@@ -62,7 +77,7 @@ Finished = tuple[TableRecord, list[Sketch]]
 
 
 def sketch_group(
-    number: int, tables: Sequence[TableSource], settings: Settings, watch: Watch = UNWATCHED
+    number: int, tables: Sequence[TableSource], settings: TaskSettings, watch: Watch = UNWATCHED
 ) -> None:
     """Read, sketch and finish whole tables, and write them as one segment."""
     task, limits = f"group-{number}", settings.limits
@@ -89,7 +104,7 @@ def sketch_group(
     write_part(build_segment(finished), Path(settings.scratch, PARTS, group_name(number)))
 
 
-def ends_before(settings: Settings, task: str, watch: Watch) -> Callable[[str], list[Ended]]:
+def ends_before(settings: TaskSettings, task: str, watch: Watch) -> Callable[[str], list[Ended]]:
     """Give a function that tells how earlier processes ended at a table, in this worker or in one that died.
 
     What a worker that died did is in the task's log, where there is one: it began a table, and no more.
@@ -114,7 +129,7 @@ def _write_whole(path: Path, content: bytes) -> None:
     draft.rename(path)
 
 
-def _sketch_whole(table: TableSource, settings: Settings) -> Finished:
+def _sketch_whole(table: TableSource, settings: TaskSettings) -> Finished:
     try:
         layout = layout_of(table)
         faults = Faults()
@@ -199,7 +214,19 @@ def _worth_having(sketches: Sequence[Sketch], keys: Sequence[Key]) -> list[Sketc
     ]
 
 
-def cut_large(settings: Settings, cut: tuple[TableSource, int], watch: Watch) -> Iterator[Cut]:
+def plan_apart(tables: Sequence[TableSource], settings: TaskSettings) -> Plan:
+    """Cut a collection into tasks; large tables are looked into by a process of its own."""
+    work = pickle.dumps((cut_large, (settings,)))
+
+    def cut_in_process(table: TableSource, chunk_bytes: int, _: TaskSettings) -> Cut:
+        # The process stays for the next build: starting one takes as long as reading some million rows.
+        (cut,) = apart().do(work, (table, chunk_bytes))
+        return cast("Cut", cut)
+
+    return plan(tables, settings, cut_in_process)
+
+
+def cut_large(settings: TaskSettings, cut: tuple[TableSource, int], watch: Watch) -> Iterator[Cut]:
     """Look into a table to cut it into chunks of about so many bytes."""
     table, chunk_bytes = cut
     ends = watch.ends_at(table.name)
@@ -212,7 +239,7 @@ def cut_large(settings: Settings, cut: tuple[TableSource, int], watch: Watch) ->
 
 
 def sketch_chunk(
-    number: int, table: LargeTable, chunk: Chunk, settings: Settings, watch: Watch = UNWATCHED
+    number: int, table: LargeTable, chunk: Chunk, settings: TaskSettings, watch: Watch = UNWATCHED
 ) -> pa.RecordBatch:
     """Sketch one chunk of a large table to partial sketches, one row each."""
     source, task = table.source, f"chunk-{number}-{chunk.number}"
@@ -235,7 +262,7 @@ def sketch_frames(
     table: LargeTable,
     frames: Iterable[pl.DataFrame],
     part: int,
-    settings: Settings,
+    settings: TaskSettings,
     faults: Faults | None = None,
 ) -> pa.RecordBatch:
     """Sketch the rows of one part of a table to partial sketches, one row each.
@@ -262,7 +289,7 @@ def _problem_row(number: int, problem: str, lasting: bool) -> pa.RecordBatch:
 
 
 def merge_chunks(
-    number: int, table: LargeTable, partials: pa.Table, settings: Settings, watch: Watch = UNWATCHED
+    number: int, table: LargeTable, partials: pa.Table, settings: TaskSettings, watch: Watch = UNWATCHED
 ) -> None:
     """Merge the partial sketches of a large table and write it as a segment of its own."""
     source, task = table.source, f"merge-{number}"
@@ -279,7 +306,7 @@ def merge_chunks(
         note("done", source.name)
 
 
-def _merged(table: LargeTable, partials: pa.Table, settings: Settings) -> Finished:
+def _merged(table: LargeTable, partials: pa.Table, settings: TaskSettings) -> Finished:
     problems: dict[str, bool] = {}
     tallies, faults = Tallies(), Faults()
     for row in partials.filter(partials["states"].is_null()).to_pylist():
@@ -331,7 +358,7 @@ def _places_of_pairs(partials: pa.Table, table: LargeTable) -> tuple[dict[Column
 
 
 @contextmanager
-def progress_log(settings: Settings, task: str) -> Iterator[Callable[[str, str], None]]:
+def progress_log(settings: TaskSettings, task: str) -> Iterator[Callable[[str, str], None]]:
     """Give a function that notes what a task is doing where the build's own process can see it."""
     with ExitStack() as open_files:
         log: IO[bytes] | None = None
@@ -350,3 +377,45 @@ def progress_log(settings: Settings, task: str) -> Iterator[Callable[[str, str],
 
 def _as_logged(table: str) -> str:
     return table.encode(errors="backslashreplace").decode().replace("\n", " ")
+
+
+def chunk_starts(tables: Sequence[LargeTable]) -> tuple[int, ...]:
+    """Number the chunks of several large tables one after the other; return the first number of each."""
+    return tuple(accumulate((len(table.chunks) for table in tables), initial=0))[:-1]
+
+
+def sketch_one_group(
+    groups: Parcels[tuple[TableSource, ...]], settings: TaskSettings, number: int, watch: Watch
+) -> Iterator[pa.RecordBatch]:
+    """Run the task of a group of tables, given by its number."""
+    work = partial(sketch_group, number, groups[number], watch=watch)
+    yield from finish_task(group_name(number), work, settings, watch)
+
+
+def sketch_one_chunk(
+    tables: Parcels[LargeTable], starts: Sequence[int], settings: TaskSettings, position: int, watch: Watch
+) -> Iterator[pa.RecordBatch]:
+    """Sketch a chunk of a large table.
+
+    Args:
+        tables: all that are large.
+        starts: the number of the first chunk of each.
+        settings: of the build.
+        position: the number of the chunk, among the chunks of all of them.
+        watch: is told of what is done.
+    """
+    number = bisect_right(starts, position) - 1
+    table = tables[number]
+    yield sketch_chunk(number, table, table.chunks[position - starts[number]], settings, watch)
+
+
+def merge_table(
+    tables: Parcels[LargeTable] | Mapping[int, LargeTable],
+    settings: TaskSettings,
+    partials: pa.Table,
+    watch: Watch,
+) -> Iterator[pa.RecordBatch]:
+    """Merge the partial sketches of one large table."""
+    number = partials.column("table")[0].as_py()
+    work = partial(merge_chunks, number, tables[number], partials, watch=watch)
+    yield from finish_task(table_name(number), work, settings, watch)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from covary.pipeline.session import session
+from covary.pipeline.session import open_session
 from covary.query.ask import open_index
 from experiments.artefact import Measured
 from experiments.paper import folders, sbn
@@ -44,7 +44,7 @@ def main(collections: list[str], into: Path | None, smoke: bool, seed: int, writ
     _require_different_names(workplaces)
     for workplace in workplaces:
         workplace.open()
-    with session(None, None, None) as spark:
+    with open_session(None, None, None) as spark:
         measured = [measure(workplace, spark) for workplace in workplaces]
     text = write_report(measured, into, shlex.join(["./run", "experiments", *sys.argv[1:]]))
     if write:

@@ -5,6 +5,7 @@ import os
 import shutil
 import stat
 from dataclasses import replace
+from functools import partial
 
 import polars as pl
 import pytest
@@ -17,7 +18,7 @@ from covary.errors import CovaryError, DamagedIndex, UntrustedSources
 from covary.index.manifest import read_manifest
 from covary.tables.url_marks import mark_of
 
-pytestmark = pytest.mark.usefixtures("without_spark")
+build_index = partial(covary.build_index, runner="process")
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +36,7 @@ def tables(tmp_path):
 
 @pytest.fixture
 def index(tables, tmp_path):
-    covary.build_index(tables, tmp_path / "index", size=32)
+    build_index(tables, tmp_path / "index", size=32)
     return tmp_path / "index"
 
 
@@ -60,8 +61,8 @@ def records(state):
 
 def test_what_was_given_is_read_again_without_a_word(index, tables):
     write(tables / "new.csv")
-    assert set(covary.build_index(None, index).tables["name"]) == {"mine", "new"}
-    assert covary.build_index(None, index, repair=True).tables.height == 2
+    assert set(build_index(None, index).tables["name"]) == {"mine", "new"}
+    assert build_index(None, index, repair=True).tables.height == 2
 
 
 def test_a_planted_source_is_refused_and_named(index, tmp_path, bytes_of):
@@ -70,19 +71,19 @@ def test_a_planted_source_is_refused_and_named(index, tmp_path, bytes_of):
     before = bytes_of(index)
     for refresh in ({}, {"repair": True}, {"checksum": True}):
         with pytest.raises(UntrustedSources) as caught:
-            covary.build_index(None, index, **refresh)
+            build_index(None, index, **refresh)
         for named in (str(secret), "http://169.254.169.254/latest", "spark:SELECT 1 AS a"):
             assert named in str(caught.value)
         assert str(tmp_path / "tables") not in str(caught.value)
     with pytest.raises(UntrustedSources):  # nor is it read beside a source that is given
-        covary.build_index(write(tmp_path / "more" / "m.csv"), index)
+        build_index(write(tmp_path / "more" / "m.csv"), index)
     assert bytes_of(index) == before
 
 
 def test_a_planted_source_is_confirmed_once(index, tmp_path):
     plant(index, write(tmp_path / "theirs.csv"))
-    assert set(covary.build_index(None, index, trust_sources=True).tables["name"]) == {"mine", "theirs"}
-    assert len(covary.build_index(None, index).tables) == 2
+    assert set(build_index(None, index, trust_sources=True).tables["name"]) == {"mine", "theirs"}
+    assert len(build_index(None, index).tables) == 2
 
 
 def test_a_confirmation_counts_only_when_the_build_is_done(index, tmp_path):
@@ -91,44 +92,44 @@ def test_a_confirmation_counts_only_when_the_build_is_done(index, tmp_path):
     whole = values.read_bytes()
     values.write_bytes(whole[:-1])
     with pytest.raises(DamagedIndex):
-        covary.build_index(None, index, trust_sources=True)
+        build_index(None, index, trust_sources=True)
     values.write_bytes(whole)
     with pytest.raises(UntrustedSources):
-        covary.build_index(None, index)
+        build_index(None, index)
 
 
 def test_naming_a_planted_source_is_giving_it(index, tmp_path):
     theirs = write(tmp_path / "theirs.csv")
     plant(index, theirs)
-    covary.build_index(theirs, index)
-    assert len(covary.build_index(None, index).tables) == 2
+    build_index(theirs, index)
+    assert len(build_index(None, index).tables) == 2
 
 
 def test_starting_over_needs_no_trust(index, tables, tmp_path):
     plant(index, tmp_path / "nowhere")
-    assert covary.build_index(tables, index, fresh=True).tables.height == 1
-    covary.build_index(None, index)
+    assert build_index(tables, index, fresh=True).tables.height == 1
+    build_index(None, index)
 
 
 def test_an_index_that_was_moved_is_trusted_once_more_and_the_old_place_is_not_lost(index, tmp_path):
     moved = shutil.copytree(index, tmp_path / "moved")
     with pytest.raises(UntrustedSources, match="if the index is yours"):
-        covary.build_index(None, moved)
-    covary.build_index(None, moved, trust_sources=True)
-    covary.build_index(None, moved)
-    covary.build_index(None, index)
+        build_index(None, moved)
+    build_index(None, moved, trust_sources=True)
+    build_index(None, moved)
+    build_index(None, index)
 
 
 def test_an_index_is_known_by_its_real_place(index, tmp_path):
     (tmp_path / "link").symlink_to(index.parent)
-    covary.build_index(None, tmp_path / "link" / "index")
+    build_index(None, tmp_path / "link" / "index")
 
 
 def test_what_reads_no_source_needs_no_trust(index, tmp_path):
     plant(index, tmp_path / "nowhere")
     compact_index(index)
     remove_tables(index, str(tmp_path / "nowhere"))
-    covary.build_index(None, index)
+    build_index(None, index)
 
 
 def test_notes_are_the_users_alone_and_tell_no_source(index, tables, state):
@@ -141,7 +142,7 @@ def test_notes_are_the_users_alone_and_tell_no_source(index, tables, state):
 def test_no_note_is_written_twice(index, state):
     [record] = records(state)
     before = record.stat()
-    covary.build_index(None, index)
+    build_index(None, index)
     assert os.path.samestat(record.stat(), before)
     assert records(state) == [record]
 
@@ -169,32 +170,32 @@ def test_notes_that_are_damaged_or_of_others_count_for_nothing(index, state, tab
     [record] = records(state)
     damage(record)
     with pytest.raises(UntrustedSources):
-        covary.build_index(None, index)
+        build_index(None, index)
     if not record.is_dir():
-        covary.build_index(tables, index)  # and are replaced
-        covary.build_index(None, index)
+        build_index(tables, index)  # and are replaced
+        build_index(None, index)
 
 
 def test_notes_of_one_index_do_not_serve_for_another(index, tmp_path, state):
     [record] = records(state)
     other = shutil.copytree(index, tmp_path / "other")
     with pytest.raises(UntrustedSources):
-        covary.build_index(None, other)
-    covary.build_index(None, other, trust_sources=True)
+        build_index(None, other)
+    build_index(None, other, trust_sources=True)
     [another] = {*records(state)} - {record}
     shutil.copy2(record, another)
     with pytest.raises(UntrustedSources):
-        covary.build_index(None, other)
+        build_index(None, other)
 
 
 def test_without_a_place_for_notes_it_is_said_once(tables, tmp_path, state, monkeypatch):
     state.write_text("a file where a folder should be")
     with pytest.warns(UserWarning, match="can't remember here .* add trust_sources=True"):
-        covary.build_index(tables, tmp_path / "index", size=32)
+        build_index(tables, tmp_path / "index", size=32)
     with pytest.raises(UntrustedSources):
-        covary.build_index(None, tmp_path / "index")
+        build_index(None, tmp_path / "index")
     with pytest.warns(UserWarning, match="can't remember here"):
-        assert covary.build_index(None, tmp_path / "index", trust_sources=True).tables.height == 1
+        assert build_index(None, tmp_path / "index", trust_sources=True).tables.height == 1
 
 
 def test_without_a_home_nothing_is_written_beside_the_work(tables, tmp_path, monkeypatch):
@@ -202,7 +203,7 @@ def test_without_a_home_nothing_is_written_beside_the_work(tables, tmp_path, mon
     monkeypatch.setattr("os.path.expanduser", lambda path: path)  # as for a user that the system doesn't know
     monkeypatch.chdir(tables)
     with pytest.warns(UserWarning, match="there is no home folder"):
-        covary.build_index(".", tmp_path / "index", size=32)
+        build_index(".", tmp_path / "index", size=32)
     with pytest.raises(CovaryError, match=r"can't keep the key .*there is no home folder.*XDG_STATE_HOME"):
         mark_of("https://host/a.csv?page=1")
     assert os.listdir(tables) == ["mine.csv"]
@@ -232,7 +233,7 @@ def test_the_command_line_refuses_confirms_and_remembers(index, tmp_path):
 def test_a_hundred_planted_sources_make_one_short_line(index, tmp_path):
     plant(index, *(tmp_path / f"{'x' * 500}{number}" for number in range(100)))
     with pytest.raises(UntrustedSources, match="and 95 more") as caught:
-        covary.build_index(None, index)
+        build_index(None, index)
     assert len(str(caught.value)) < 2500
 
 
@@ -248,4 +249,4 @@ def test_hostile_keys_values_and_exclusions_are_only_ever_names(index, tables, t
     for said in (update, told):
         assert "\x1b" not in said.stdout + said.stderr
         assert said.exception is None or isinstance(said.exception, SystemExit), said.exception
-    covary.build_index(write(tmp_path / "more" / "m.csv").parent / "**", index)
+    build_index(write(tmp_path / "more" / "m.csv").parent / "**", index)

@@ -54,6 +54,11 @@ def run(*arguments, columns=None):
     return CliRunner().invoke(cli.app, [str(argument) for argument in arguments], env=environment)
 
 
+def build(*arguments):
+    """Run covary index without Spark."""
+    return run("index", "--runner", "process", *arguments)
+
+
 def strict_json(text):
     def refuse(constant):
         raise AssertionError(f"{constant} in JSON")
@@ -62,9 +67,9 @@ def strict_json(text):
 
 
 @pytest.fixture(scope="module")
-def index(lake, without_spark):
+def index(lake):
     into = lake.parent / f"{lake.name}.covary"
-    assert run("index", lake, "--into", into).exit_code == 0
+    assert build(lake, "--into", into).exit_code == 0
     return into
 
 
@@ -233,9 +238,9 @@ def test_a_small_sketch_answers_with_an_interval(lake):
     assert " of about " in answer
 
 
-def test_index_reports_what_was_built_and_what_was_not(lake, tmp_path, without_spark):
+def test_index_reports_what_was_built_and_what_was_not(lake, tmp_path):
     into = tmp_path / "new.covary"
-    lines = run("index", lake, "--into", into).stdout.splitlines()
+    lines = build(lake, "--into", into).stdout.splitlines()
     text = " ".join(lines)
     assert "Indexed 5 tables, 1,018 rows, into" in text
     assert "14 sketches of column pairs" in text  # by day, and by week and month beside
@@ -244,10 +249,14 @@ def test_index_reports_what_was_built_and_what_was_not(lake, tmp_path, without_s
     assert any(line.endswith("empty.csv: the file is empty") for line in lines)
 
 
-def test_index_json_has_the_same_facts(lake, tmp_path, without_spark):
+def test_index_json_has_the_same_facts(lake, tmp_path):
     into = tmp_path / "new.covary"
     chosen = ["--key", "date", "--value", "temp", "--aggregate", "mean", "--aggregate", "max", "--size", "32"]
-    answer = strict_json(run("index", lake, "--into", into, *chosen, "--hash", "murmur3", "--json").stdout)
+    answer = strict_json(
+        run(
+            "index", "--runner", "process", lake, "--into", into, *chosen, "--hash", "murmur3", "--json"
+        ).stdout
+    )
     assert (answer["index"], answer["size"], answer["hash"]) == (str(into), 32, "murmur3")
     assert answer["aggregates"] == ["mean", "max"]
     assert (answer["tables"], answer["sketches"], answer["entries"]) == (5, 2, 64)
@@ -260,9 +269,9 @@ def test_index_json_has_the_same_facts(lake, tmp_path, without_spark):
     assert (answer["bytes"], answer["bytes_per_entry"]) == (on_disk, on_disk / 64)
 
 
-def test_strict_builds_the_index_and_exits_with_2(lake, tmp_path, without_spark):
+def test_strict_builds_the_index_and_exits_with_2(lake, tmp_path):
     into = tmp_path / "new.covary"
-    built = run("index", lake, "--into", into, "--strict")
+    built = build(lake, "--into", into, "--strict")
     assert built.exit_code == 2
     assert (
         built.stderr
@@ -272,21 +281,21 @@ def test_strict_builds_the_index_and_exits_with_2(lake, tmp_path, without_spark)
     assert run("info", into).exit_code == 0
 
 
-def test_an_index_of_nothing_is_refused_and_what_was_skipped_is_named(tmp_path, without_spark):
+def test_an_index_of_nothing_is_refused_and_what_was_skipped_is_named(tmp_path):
     (tmp_path / "lake").mkdir()
     (tmp_path / "lake" / "words.csv").write_text("a,b\nx,y\nz,w\n")
     (tmp_path / "lake" / "bad.csv.gz").write_bytes(b"\x1f\x8b no gzip")
-    told = run("index", tmp_path / "lake", "--into", tmp_path / "new.covary")
+    told = build(tmp_path / "lake", "--into", tmp_path / "new.covary")
     assert told.exit_code == 2
     assert "the one table read has not both a key column and a number column" in told.stderr
     assert f"1 skipped: {tmp_path}/lake/bad.csv.gz: a broken gzip file" in " ".join(told.stderr.split())
 
 
-def test_many_skipped_tables_are_not_all_listed(tmp_path, without_spark):
+def test_many_skipped_tables_are_not_all_listed(tmp_path):
     for number in range(25):
         (tmp_path / f"{number:02}.csv").touch()
     pl.DataFrame({"k": ["a", "b"], "v": [1.5, 2.5]}).write_csv(tmp_path / "good.csv")
-    shown = run("index", tmp_path, "--into", tmp_path / "i.covary").stdout
+    shown = build(tmp_path, "--into", tmp_path / "i.covary").stdout
     assert shown.count("the file is empty") == 20
     assert "and 5 more: covary info" in shown
 
@@ -404,19 +413,26 @@ def test_a_top_below_one(ask):
     assert_refused(ask("--top", 0), "at least 1")
 
 
-def test_a_folder_without_tables(tmp_path, without_spark):
+def test_a_folder_without_tables(tmp_path):
     (tmp_path / "notes.md").write_text("nothing here")
-    assert_refused(run("index", tmp_path, "--into", tmp_path / "i.covary"), "no tables in", str(tmp_path))
+    assert_refused(
+        build(tmp_path, "--into", tmp_path / "i.covary"),
+        "no tables in",
+        str(tmp_path),
+    )
     assert not (tmp_path / "i.covary").exists()
 
 
-def test_a_source_that_is_not_there(tmp_path, without_spark):
-    assert_refused(run("index", tmp_path / "gone", "--into", tmp_path / "i.covary"), "no such file or folder")
+def test_a_source_that_is_not_there(tmp_path):
+    assert_refused(
+        build(tmp_path / "gone", "--into", tmp_path / "i.covary"),
+        "no such file or folder",
+    )
 
 
-def test_an_index_over_another_folder(lake, tmp_path, without_spark):
+def test_an_index_over_another_folder(lake, tmp_path):
     (tmp_path / "mine.txt").write_text("precious")
-    assert_refused(run("index", lake, "--into", tmp_path), "holds other files")
+    assert_refused(build(lake, "--into", tmp_path), "holds other files")
     assert (tmp_path / "mine.txt").read_text() == "precious"
 
 
@@ -458,7 +474,7 @@ def corrupt(file):
 
 @pytest.mark.parametrize("name", ["postings.arrow", "keys.arrow", "tables.arrow.zst"])
 @pytest.mark.parametrize("damage", [truncate, corrupt, Path.unlink])
-def test_a_damaged_index_names_the_file_and_is_repaired(copied, lake, name, damage, without_spark):
+def test_a_damaged_index_names_the_file_and_is_repaired(copied, lake, name, damage):
     asking = ("query", lake / "sales.csv", "--key", "day", "--value", "revenue", "--index", copied)
     before = run(*asking, "--json").stdout
     damage(next(copied.rglob(name)))
@@ -469,7 +485,7 @@ def test_a_damaged_index_names_the_file_and_is_repaired(copied, lake, name, dama
     assert checked.exit_code == 2
     assert name in checked.stdout
     assert f"covary index --into {copied} --repair" in checked.stderr
-    assert run("index", "--into", copied, "--repair", "--trust-sources").exit_code == 0
+    assert build("--into", copied, "--repair", "--trust-sources").exit_code == 0
     assert "Every file is as it was written." in run("check", copied).stdout
     assert strict_json(run(*asking, "--json").stdout)["hits"] == strict_json(before)["hits"]
 
@@ -535,9 +551,11 @@ def test_a_message_of_several_lines_is_printed_as_one(ask, monkeypatch):
     assert (result.exit_code, result.stderr) == (2, "covary: one two �[31m\n")
 
 
-def test_ctrl_c_stops_with_130_and_leaves_no_index(lake, tmp_path, without_spark, monkeypatch):
-    monkeypatch.setattr(covary.build.update, "run_on_spark", failing_with(KeyboardInterrupt()))
-    result = run("index", lake, "--into", tmp_path / "i.covary")
+def test_ctrl_c_stops_with_130_and_leaves_no_index(lake, tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        covary.pipeline.process_runner.ProcessRunner, "run", failing_with(KeyboardInterrupt())
+    )
+    result = build(lake, "--into", tmp_path / "i.covary")
     assert (result.exit_code, result.stderr) == (130, "covary: stopped; no index was changed\n")
     assert not (tmp_path / "i.covary").exists()
 
@@ -600,7 +618,9 @@ def test_the_demo_overwrites_nothing(tmp_path):
         (kept / "data" / name).write_bytes(written)
 
 
-def test_the_demo_explains_its_answer_and_its_next_commands_work(tmp_path, without_spark):
+def test_the_demo_explains_its_answer_and_its_next_commands_work(tmp_path, monkeypatch):
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))  # without Java
     kept = tmp_path / "kept here"
     shown = run("demo", "--keep", kept)
     assert shown.exit_code == 0
@@ -628,12 +648,30 @@ def in_shell(*arguments, without=(), **environment):
     )
 
 
-def test_without_java_the_remedy_is_named(lake, tmp_path):
+def test_without_java_this_machine_reads_the_tables_and_says_what_is_lacking(lake, tmp_path):
     into = tmp_path / "i.covary"
     result = in_shell("index", lake, "--into", into, without=["JAVA_HOME"], PATH=str(tmp_path))
-    assert result.returncode == 2
-    assert result.stderr.startswith("covary: indexing runs on Spark, which needs Java")
-    assert result.stderr.count("\n") == 1
+    assert result.returncode == 0
+    said, *progress = result.stderr.splitlines()
+    assert said.startswith(
+        "covary: tables are read without Spark, by this machine alone: Spark needs Java 17"
+    )
+    assert not any("Spark" in line for line in progress)
+    assert (
+        run("query", lake / "sales.csv", "--key", "day", "--value", "revenue", "--index", into).exit_code == 0
+    )
+    away = tmp_path / "other.covary"
+    refused = in_shell("index", lake, "--into", away, "--runner", "spark", without=["JAVA_HOME"], PATH="/")
+    assert refused.returncode == 2
+    assert refused.stderr == "covary: Spark needs Java 17 or newer: apt install default-jre-headless\n"
+
+
+def test_a_runner_is_one_of_two_and_the_one_of_this_machine_takes_no_spark(lake, tmp_path):
+    into = tmp_path / "i.covary"
+    assert_refused(run("index", lake, "--into", into, "--runner", "dask"), "choose from spark, process")
+    both = ("--runner", "process", "--master", "local[2]")
+    assert_refused(run("index", lake, "--into", into, *both), "runs without Spark")
+    assert_refused(run("index", "spark:t", "--into", into, "--runner", "process"), "read by Spark")
     assert not into.exists()
 
 
@@ -725,13 +763,13 @@ print(*sorted({"numba", "numpy", "polars", "pyarrow", "pyspark", "rich", "scipy"
     assert result.stdout == "\n"
 
 
-def test_a_source_that_can_not_be_looked_into_is_told_from_a_table(lake, tmp_path, without_spark):
+def test_a_source_that_can_not_be_looked_into_is_told_from_a_table(lake, tmp_path):
     away, into = tmp_path / "away", tmp_path / "new.covary"
     shutil.copytree(lake, away)
     (away / "empty.csv").unlink()
-    run("index", lake, away, "--into", into)
+    build(lake, away, "--into", into)
     shutil.rmtree(away)
-    told = run("index", "--into", into, "--strict")
+    told = build("--into", into, "--strict")
     assert told.exit_code == 2
     assert told.stderr.startswith("covary: 1 source and 1 table were skipped; --strict forbids that.")
     lines = " ".join(told.stdout.split())

@@ -10,27 +10,28 @@ import select
 import signal
 import sys
 import time
-from contextlib import nullcontext
 
 import covary
 from covary.build import update as build
 from covary.build.upkeep import compact_index, remove_tables
+from covary.pipeline.process_runner import ProcessRunner
 from covary.pipeline.tasks import sketch_group
 
 EVENTS = {"open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.truncate", "shutil.rmtree"}
 
 
-def run_here(plan, settings, _):
-    for number, tables in enumerate(plan.groups):
-        sketch_group(number, tables, settings)
+class RunnerHere(ProcessRunner):
+    """Runs the tasks of a build in this process, so that its death is theirs."""
+
+    def run(self, plan, settings):
+        for number, tables in enumerate(plan.groups):
+            sketch_group(number, tables, settings)
 
 
-build.run_on_spark = run_here
-build.session = lambda *_: nullcontext()
 build.compile_ahead = lambda: None
 ACTIONS = {
-    "first": lambda index, tables: covary.build_index(tables, index, size=32),
-    "update": lambda index, tables: covary.build_index(None, index, trust_sources=True),
+    "first": lambda index, tables: covary.build_index(tables, index, runner=RunnerHere(), size=32),
+    "update": lambda index, tables: covary.build_index(None, index, runner=RunnerHere(), trust_sources=True),
     "compact": lambda index, tables: compact_index(index),
     "remove": lambda index, tables: remove_tables(index, ["t1", "t2"]),
 }

@@ -6,7 +6,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-import covary.build.update
 import covary.pipeline.plan
 from covary import CovaryError, build_index, open_index
 from covary.errors import CannotWrite, IncompatibleSketches
@@ -14,6 +13,7 @@ from covary.index.manifest import seal_of
 from covary.index.segment_files import open_segment, write_part
 from covary.index.segment_layout import build_segment
 from covary.index.table_records import TableRecord
+from covary.pipeline.process_runner import ProcessRunner
 
 
 def test_the_running_session_is_used_and_left_running(spark, lake, tmp_path):
@@ -29,10 +29,14 @@ def test_another_master_beside_a_running_session_is_refused(spark, lake, tmp_pat
     assert spark.range(3).count() == 3
 
 
-def test_parts_that_did_not_arrive_are_told(monkeypatch, spark, lake, tmp_path):
-    monkeypatch.setattr(covary.build.update, "run_on_spark", lambda *_: None)
+class IdleRunner(ProcessRunner):
+    def run(self, plan, settings):
+        pass
+
+
+def test_parts_that_did_not_arrive_are_told(lake, tmp_path):
     with pytest.raises(CannotWrite, match="did not arrive"):
-        build_index(lake.folder, tmp_path / "index", spark)
+        build_index(lake.folder, tmp_path / "index", runner=IdleRunner())
     assert not (tmp_path / "index").exists()
 
 

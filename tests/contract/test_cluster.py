@@ -228,12 +228,12 @@ def write_table(path, rows):
 
 
 @pytest.fixture(scope="module")
-def expected(bytes_of, tables, tmp_path_factory, build_alone):
+def expected(bytes_of, tables, tmp_path_factory):
     """The index that one process makes of the tables."""
     folder = tmp_path_factory.mktemp("expected") / "index"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("covary.pipeline.plan.CHUNK_BYTES", CHUNK_BYTES)
-        build_alone(tables, folder, size=64)
+        covary.build_index(tables, folder, size=64, runner="process")
     return bytes_of(folder)
 
 
@@ -242,13 +242,13 @@ import json, sys
 import covary, worker_facts
 from covary.pipeline import plan as plans
 from covary.pipeline.send_code import as_task
-from covary.pipeline.session import session
+from covary.pipeline.session import open_session
 
 master, remote, sources, chunk_bytes, indexes = json.loads(sys.argv[1])
 plans.CHUNK_BYTES = chunk_bytes
 sent, most_done = [], []
 
-with session(None, master, remote) as spark:
+with open_session(None, master, remote) as spark:
     send = spark.addArtifacts
     spark.addArtifacts = lambda *files, **kind: (sent.append(files), send(*files, **kind))
     for index in indexes:
@@ -333,9 +333,9 @@ BOTH = pytest.mark.parametrize("built", ["on_the_cluster", "through_connect"])
 
 
 def test_a_build_waits_for_workers_and_outlives_one_killed_while_it_reads(
-    bytes_of, bereft, many_tables, tmp_path, build_alone
+    bytes_of, bereft, many_tables, tmp_path
 ):
-    build_alone(many_tables, tmp_path / "alone", size=64)
+    covary.build_index(many_tables, tmp_path / "alone", size=64, runner="process")
     assert bytes_of(bereft) == bytes_of(tmp_path / "alone")
 
 
@@ -385,14 +385,14 @@ def test_only_queries_run_through_connect(machines, connect_server, tmp_path):
 
 
 def test_a_connect_server_that_dies_leaves_the_index_and_one_line(
-    bytes_of, machines, connect_server, lake, many_tables, tmp_path, build_alone
+    bytes_of, machines, connect_server, lake, many_tables, tmp_path
 ):
     server, address = connect_server
     index = tmp_path / "index"
     arguments = ["--into", index, "--remote", address, "--size", "64"]
     first = machines.covary("before", "index", lake.folder, *arguments)
     assert first.wait(PATIENCE) == 0, machines.log("before")
-    build_alone(lake.folder, tmp_path / "alone", size=64)
+    covary.build_index(lake.folder, tmp_path / "alone", size=64, runner="process")
     assert bytes_of(index) == bytes_of(tmp_path / "alone")
     second = machines.covary("orphan", "index", many_tables, *arguments)
     wait_until(lambda: list(index.glob(".building-*/parts/group-*")), "a first part of the index")

@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,8 @@ from covary.errors import CannotWrite
 from covary.index.check import check_index
 from covary.index.commit import SCRATCH
 from covary.pipeline.scratch import sweep
+
+build_index = partial(covary.build_index, runner="process")
 
 HERE = Path(__file__).parent
 ROOT = Path(covary.__file__).parents[1]
@@ -67,16 +70,16 @@ def writer():
 
 
 @pytest.fixture(scope="module")
-def before(in_memory, without_spark):
+def before(in_memory):
     """An index in two segments, and the folder of its tables, which have changed since."""
     folder = in_memory / "crashes"
     tables = folder / "tables"
     tables.mkdir(parents=True)
     for number in range(8):
         write_table(tables / f"t{number}.csv", number)
-    covary.build_index(tables, folder / "index", size=32)
+    build_index(tables, folder / "index", size=32)
     write_table(tables / "t8.csv", 8)
-    covary.build_index(None, folder / "index")
+    build_index(None, folder / "index")
     write_table(tables / "t9.csv", 9)
     write_table(tables / "t0.csv", 10)
     (tables / "t3.csv").unlink()
@@ -190,7 +193,7 @@ def test_a_build_on_spark_that_is_killed_leaves_the_index_as_it_was(before, tmp_
     monkeypatch.setattr("tempfile.tempdir", str(temporary))
     sweep()
     assert not left.exists()
-    covary.build_index(None, index, trust_sources=True)  # that of the killed run does not count
+    build_index(None, index, trust_sources=True)  # that of the killed run does not count
     assert check_index(index).left_over == ()
     assert {"t9"} <= {table for table, *_ in answer(index)}
 
@@ -226,7 +229,7 @@ def test_a_read_only_index_answers_and_is_left_alone(before, mounted, action):
 
 def change(action, index):
     if action == "update":
-        covary.build_index(None, index, trust_sources=True)
+        build_index(None, index, trust_sources=True)
     elif action == "compact":
         compact_index(index)
     else:

@@ -7,6 +7,7 @@ import pytest
 import covary.pipeline.plan
 from covary import build_index
 from covary.errors import NoTables
+from covary.pipeline.process_runner import ProcessRunner
 
 ROWS = 4000
 FRAME = pl.DataFrame(
@@ -75,23 +76,22 @@ def test_a_server_is_indexed_in_parts_like_a_file(monkeypatch, spark, shop, tmp_
     assert {hit.table for hit in hits} == {"shop/sold", "sold"}
 
 
-def test_the_table_was_cut_into_parts(monkeypatch, spark, shop, tmp_path):
+class WatchedRunner(ProcessRunner):
+    """Keeps the plan that it ran."""
+
+    def run(self, plan, settings):
+        self.plan = plan
+        super().run(plan, settings)
+
+
+def test_the_table_was_cut_into_parts(monkeypatch, shop, tmp_path):
     """The test above must not pass because all was read in one piece."""
-    seen = []
-    run = covary.build.update.run_on_spark
-
-    def watched(plan, settings, session):
-        seen.extend(
-            (table.source.name, len(table.chunks), bool(table.source.snapshot)) for table in plan.large
-        )
-        run(plan, settings, session)
-
     monkeypatch.setattr(covary.pipeline.plan, "CHUNK_BYTES", 50_000)
-    monkeypatch.setattr(covary.build.update, "run_on_spark", watched)
-    build_index(f"{shop.url}#sold", tmp_path / "index", spark)
-    [(name, chunks, held)] = seen
-    assert (name, held) == ("shop/sold", True)
-    assert chunks > 4
+    runner = WatchedRunner()
+    build_index(f"{shop.url}#sold", tmp_path / "index", runner=runner)
+    [table] = runner.plan.large
+    assert (table.source.name, bool(table.source.snapshot)) == ("shop/sold", True)
+    assert len(table.chunks) > 4
 
 
 def test_database_files_are_indexed(spark, tmp_path):
@@ -114,20 +114,22 @@ def test_a_database_without_tables_is_told_without_its_password(spark, database,
     assert str(told.value) == f"no tables in {place}; no index was changed"
 
 
-def test_a_user_is_not_stored_and_comes_from_the_environment(monkeypatch, without_spark, shop, tmp_path):
+def test_a_user_is_not_stored_and_comes_from_the_environment(monkeypatch, shop, tmp_path):
     FRAME.write_parquet(tmp_path / "other.parquet")
-    index = build_index([f"{shop.url}#sold", tmp_path / "other.parquet"], tmp_path / "index")
+    index = build_index(
+        [f"{shop.url}#sold", tmp_path / "other.parquet"], tmp_path / "index", runner="process"
+    )
     before = index.tables.drop("source")
     monkeypatch.setenv("PGUSER", "nobody-else")
-    index = build_index(None, tmp_path / "index")
+    index = build_index(None, tmp_path / "index", runner="process")
     assert index.tables.filter(pl.col("problem").is_null()).height == 2
     [problem] = index.tables["problem"].drop_nulls()
     assert "no password supplied; give it in PGPASSWORD" in problem
     monkeypatch.setenv("PGPASSWORD", "hush-hush")
-    [problem] = build_index(None, tmp_path / "index").tables["problem"].drop_nulls()
+    [problem] = build_index(None, tmp_path / "index", runner="process").tables["problem"].drop_nulls()
     assert "authentication failed" in problem
     assert "see whether its user and password are right: PGUSER, PGPASSWORD" in problem
     monkeypatch.setenv("PGUSER", "covary")
-    index = build_index(None, tmp_path / "index")
+    index = build_index(None, tmp_path / "index", runner="process")
     assert index.tables["problem"].drop_nulls().to_list() == []
     assert index.tables.drop("source").sort("name").equals(before.sort("name"))

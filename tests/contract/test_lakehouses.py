@@ -43,7 +43,7 @@ def lakehouse(tmp_path_factory):
 @pytest.mark.parametrize(("chunk_bytes", "parts"), [(plans.PACKED_CHUNK_BYTES, 1), (1 << 10, PARTS)])
 def test_spark_indexes_lakehouse_tables(spark, lakehouse, tmp_path, monkeypatch, chunk_bytes, parts):
     monkeypatch.setattr(plans, "PACKED_CHUNK_BYTES", chunk_bytes)
-    settings = plans.Settings(SketchConfig(SIZE), (), (), str(tmp_path))
+    settings = plans.TaskSettings(SketchConfig(SIZE), (), (), str(tmp_path))
     cut = {
         table.source.name: len(table.chunks)
         for table in plans.plan(find_tables([lakehouse]).tables, settings).large

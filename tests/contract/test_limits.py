@@ -196,13 +196,13 @@ def test_a_killed_reader_costs_nothing_and_a_table_that_kills_it_twice_is_named(
 
 
 @needs_proc
-def test_a_reader_that_is_killed_once_changes_nothing(spark, tables, tmp_path, bytes_of, build_alone):
+def test_a_reader_that_is_killed_once_changes_nothing(spark, tables, tmp_path, bytes_of):
     database_of(tables / "shop.sqlite", "slow")
     with killing("shop/slow", tables / "shop.sqlite", "worker", 1) as (watch, log):
         index = covary.build_index(tables, tmp_path / "index", spark, size=64, on_progress=watch)
     assert len(log) == 1
     assert not problems_of(index)
-    build_alone([tables], tmp_path / "alone")
+    covary.build_index([tables], tmp_path / "alone", size=64, runner="process")
     assert bytes_of(tmp_path / "index") == bytes_of(tmp_path / "alone")
 
 

@@ -57,22 +57,22 @@ def small_chunks(monkeypatch):
     monkeypatch.setattr(plans, "PACKED_CHUNK_BYTES", 4 << 10)
 
 
-def test_many_small_tables_give_the_same_bytes_as_one_process(bytes_of, spark, lake, tmp_path, build_alone):
+def test_many_small_tables_give_the_same_bytes_as_one_process(bytes_of, spark, lake, tmp_path):
     covary.build_index(lake.folder, tmp_path / "spark", spark, size=SIZE, aggregates=("mean", "max"))
-    build_alone([lake.folder], tmp_path / "alone", aggregates=("mean", "max"))
+    covary.build_index(
+        [lake.folder], tmp_path / "alone", aggregates=("mean", "max"), size=64, runner="process"
+    )
     assert bytes_of(tmp_path / "spark") == bytes_of(tmp_path / "alone")
 
 
-def test_tables_in_chunks_give_the_same_bytes_as_one_process(
-    bytes_of, spark, large, small_chunks, tmp_path, build_alone
-):
+def test_tables_in_chunks_give_the_same_bytes_as_one_process(bytes_of, spark, large, small_chunks, tmp_path):
     config = SketchConfig(SIZE)
-    todo = plans.plan(find_tables([large])[0], plans.Settings(config, (), (), str(tmp_path)))
+    todo = plans.plan(find_tables([large])[0], plans.TaskSettings(config, (), (), str(tmp_path)))
     assert len(todo.large) == 2
     assert min(len(table.chunks) for table in todo.large) >= 10
     aggregates = ("mean", "sum", "first", "last", "min", "max", "count")
     covary.build_index(large, tmp_path / "spark", spark, size=SIZE, aggregates=aggregates)
-    build_alone([large], tmp_path / "alone", aggregates=aggregates)
+    covary.build_index([large], tmp_path / "alone", aggregates=aggregates, size=64, runner="process")
     assert bytes_of(tmp_path / "spark") == bytes_of(tmp_path / "alone")
 
 
@@ -102,7 +102,7 @@ spark.stop()
 """
 
 
-def test_spark_connect_gives_the_same_bytes(bytes_of, lake, large, small_chunks, tmp_path, build_alone):
+def test_spark_connect_gives_the_same_bytes(bytes_of, lake, large, small_chunks, tmp_path):
     paths = [*map(str, (lake.folder, large)), str(tmp_path / "connect")]
     # A session of its own: classic and Connect sessions don't live in one process.
     python_path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
@@ -114,7 +114,7 @@ def test_spark_connect_gives_the_same_bytes(bytes_of, lake, large, small_chunks,
         env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=180, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
-    build_alone([lake.folder, large], tmp_path / "alone")
+    covary.build_index([lake.folder, large], tmp_path / "alone", size=64, runner="process")
     assert bytes_of(tmp_path / "connect") == bytes_of(tmp_path / "alone")
 
 
@@ -128,7 +128,7 @@ def test_xxhash64_is_spark_sqls(spark):
 
 
 def test_what_travels_to_the_workers_can_be_pickled(lake, large, small_chunks, tmp_path):
-    settings = plans.Settings(SketchConfig(SIZE), (), (), str(tmp_path))
+    settings = plans.TaskSettings(SketchConfig(SIZE), (), (), str(tmp_path))
     todo = plans.plan(find_tables([lake.folder, large])[0], settings)
     assert todo.groups
     assert todo.large

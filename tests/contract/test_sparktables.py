@@ -179,7 +179,7 @@ STOPPED = """
 import sys
 from pathlib import Path
 from covary.pipeline.spark_runner import sketch_spark_tables
-from covary.pipeline.plan import PARTS, PROGRESS, Settings
+from covary.pipeline.plan import PARTS, PROGRESS, TaskSettings
 from covary.sketching.sketch_types import SketchConfig
 from covary.pipeline.session import start_session
 from covary.tables.spark_catalog import spark_tables
@@ -190,7 +190,7 @@ spark = start_session("local[1]")
 spark.range(9).createOrReplaceTempView("numbers")
 tables = spark_tables("spark:numbers", spark)
 spark.sparkContext._jsc.sc().stop()  # as a cluster that is lost ends it, unknown to Python
-print(sketch_spark_tables(tables, 0, Settings(SketchConfig(64), (), (), sys.argv[1]), spark))
+print(sketch_spark_tables(tables, 0, TaskSettings(SketchConfig(64), (), (), sys.argv[1]), spark))
 """
 
 

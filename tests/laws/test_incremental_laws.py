@@ -2,18 +2,20 @@
 
 import os
 import shutil
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
 import polars as pl
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import covary
 from covary.build.upkeep import compact_index, remove_tables
 from covary.index.history import read_history
+
+build_index = partial(covary.build_index, runner="process")
 
 NAMES = ("a", "b", "c", "sub/d", "sub/e")
 SOURCES = (*(f"{name}.csv" for name in NAMES), "", "sub", "*.csv", "sub/e*")
@@ -61,28 +63,26 @@ def answer(index):
     ), hits.candidates
 
 
-@pytest.mark.usefixtures("without_spark")
 @settings(max_examples=40)
 @given(steps=STEPS, compact_at=st.integers(0, 5))
 def test_following_a_collection_equals_building_it_anew(bytes_of, in_memory, steps, compact_at):
     with TemporaryDirectory(dir=in_memory) as scratch:
         collection, index = Collection(f"{scratch}/tables"), f"{scratch}/index"
-        covary.build_index(collection.folder, index, size=16)
+        build_index(collection.folder, index, size=16)
         for number, changes in enumerate(steps):
             for change in changes:
                 collection.apply(*change)
-            covary.build_index(None, index)
+            build_index(None, index)
             if number == compact_at:
                 compact_index(index)
         fresh = f"{scratch}/fresh"
-        covary.build_index(collection.folder, fresh, size=16)
+        build_index(collection.folder, fresh, size=16)
         assert answer(index) == answer(fresh)
         compact_index(index)
         assert bytes_of(index) == bytes_of(fresh)
         assert read_history(Path(index))[-1].command in {"index", "compact"}
 
 
-@pytest.mark.usefixtures("without_spark")
 @settings(max_examples=15)
 @given(first=st.sampled_from(SOURCES), others=st.sets(st.sampled_from(SOURCES), min_size=1))
 def test_sources_may_come_one_by_one_in_any_order(bytes_of, in_memory, first, others):
@@ -94,13 +94,12 @@ def test_sources_may_come_one_by_one_in_any_order(bytes_of, in_memory, first, ot
         sources = [folder / source for source in (first, *sorted(others))]
         index, fresh = f"{scratch}/index", f"{scratch}/fresh"
         for source in sources:
-            covary.build_index(source, index, size=16)
+            build_index(source, index, size=16)
         compact_index(index)
-        covary.build_index(sources, fresh, size=16)
+        build_index(sources, fresh, size=16)
         assert bytes_of(index) == bytes_of(fresh)
 
 
-@pytest.mark.usefixtures("without_spark")
 @settings(max_examples=15)
 @given(gone=st.sets(st.sampled_from(NAMES), min_size=1), many=st.booleans())
 def test_removing_by_hand_leaves_what_a_smaller_collection_gives(bytes_of, in_memory, gone, many):
@@ -108,15 +107,15 @@ def test_removing_by_hand_leaves_what_a_smaller_collection_gives(bytes_of, in_me
         collection, index = Collection(f"{scratch}/tables"), f"{scratch}/index"
         for number, name in enumerate(NAMES):
             collection.apply("write", name, number)
-        covary.build_index(collection.folder, index, size=16)
+        build_index(collection.folder, index, size=16)
         for names in [sorted(gone)] if many else [[name] for name in sorted(gone)]:
             remove_tables(index, names)
         compact_index(index)
-        covary.build_index(None, index)  # which must not bring them back
+        build_index(None, index)  # which must not bring them back
         smaller = Path(scratch, "smaller")
         for name in gone:
             (collection.folder / f"{name}.csv").unlink()
-        covary.build_index(collection.folder, smaller, size=16)
+        build_index(collection.folder, smaller, size=16)
         segments = [Path(each) / "segments" for each in (index, smaller)]
         assert bytes_of(segments[0]) == bytes_of(segments[1])
         shutil.rmtree(smaller)

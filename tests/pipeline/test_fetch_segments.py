@@ -6,7 +6,7 @@ import pytest
 
 from covary.pipeline import fetch_segments as delivery
 from covary.pipeline.fetch_segments import DONE, finish_task
-from covary.pipeline.plan import PARTS, Settings
+from covary.pipeline.plan import PARTS, TaskSettings
 from covary.sketching.sketch_types import SketchConfig
 
 FILES = {"empty": b"", "small": b"abc", "even": b"0123456789", "long": bytes(range(256)) * 10}
@@ -20,7 +20,7 @@ def segment_made_in(settings):
 
 
 def told_by(work, scratch):
-    settings = Settings(SketchConfig(), (), (), str(scratch))
+    settings = TaskSettings(SketchConfig(), (), (), str(scratch))
     batches = finish_task("group-000000", work, settings)
     return pa.Table.from_batches(batches, schema=DONE).to_pylist()
 

@@ -31,7 +31,7 @@ from covary.tables.reader import WHOLE
 SKETCHED_ALONE = """
 import resource, sys
 from pathlib import Path
-from covary.pipeline.plan import PARTS, Settings, group_name
+from covary.pipeline.plan import PARTS, TaskSettings, group_name
 from covary.index.table_records import read_records
 from covary.index.segment_files import open_segment
 from covary.sketching.sketch_types import SketchConfig
@@ -39,7 +39,7 @@ from covary.tables.discover import find_tables
 from covary.pipeline.tasks import sketch_group
 
 source, scratch = sys.argv[1:]
-sketch_group(0, find_tables([source])[0], Settings(SketchConfig(), (), (), scratch))
+sketch_group(0, find_tables([source])[0], TaskSettings(SketchConfig(), (), (), scratch))
 (record,) = read_records(open_segment(Path(scratch, PARTS, group_name(0))).tables)
 roles = {column.name: column.role for column in record.columns}
 megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10

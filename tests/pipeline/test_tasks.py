@@ -12,7 +12,7 @@ from covary.cli.index_view import columns_view
 from covary.columns.key_text import NORMALISERS
 from covary.index.segment_files import open_segment
 from covary.pipeline import plan as plans
-from covary.pipeline.plan import PARTS, PROGRESS, Settings, group_name, plan, table_name
+from covary.pipeline.plan import PARTS, PROGRESS, TaskSettings, group_name, plan, table_name
 from covary.pipeline.reading_process import DIED, TOO_LARGE, TOO_LONG, Ended, Watch
 from covary.pipeline.tasks import WRITING, merge_chunks, sketch_chunk, sketch_group
 from covary.query.open_segment import OpenSegment
@@ -23,7 +23,7 @@ from covary.tables.discover import find_tables
 def test_a_key_of_numbers_keeps_the_text_it_was_written_in(tmp_path):
     (tmp_path / "t.csv").write_text("code,v\n1.50,1\n2.25,2.5\n3.00,4\n")
     exact = SketchConfig(normaliser=NORMALISERS["exact"])
-    settings = Settings(exact, ("code",), (), str(tmp_path))
+    settings = TaskSettings(exact, ("code",), (), str(tmp_path))
     sketch_group(0, find_tables([tmp_path])[0], settings)
     segment = OpenSegment(open_segment(tmp_path / PARTS / group_name(0)), settings.config)
     written = settings.config.scheme.identify([pl.Series(["1.50", "2.25", "3.00"])])[0].hashes
@@ -42,7 +42,7 @@ def test_a_table_in_chunks_gives_the_sketches_and_notes_of_the_whole(tmp_path, m
     frame = pl.DataFrame(rows | {"cost": costs}).with_columns(pl.format("00{}", pl.col("zip")).alias("zip"))
     frame.write_csv(tmp_path / "tables" / "t.csv")
     tables = find_tables([tmp_path / "tables"])[0]
-    settings = Settings(SketchConfig(64, ("mean", "first")), ("day", "zip", "zip,day"), (), str(tmp_path))
+    settings = TaskSettings(SketchConfig(64, ("mean", "first")), ("day", "zip", "zip,day"), (), str(tmp_path))
     sketch_group(0, tables, settings)
     monkeypatch.setattr(plans, "CHUNK_BYTES", 20_000)
     (large,) = plan(tables, settings).large
@@ -68,7 +68,7 @@ def test_a_table_in_chunks_gives_the_sketches_and_notes_of_the_whole(tmp_path, m
 def test_a_large_table_without_a_pair_says_that_it_was_not_read_to_its_end(tmp_path, monkeypatch):
     (tmp_path / "t.csv").write_text("a,b\n" + "some words,more words\n" * 1000)
     monkeypatch.setattr(plans, "CHUNK_BYTES", 5_000)
-    (record,) = plan(find_tables([tmp_path])[0], Settings(SketchConfig(), (), (), str(tmp_path))).settled
+    (record,) = plan(find_tables([tmp_path])[0], TaskSettings(SketchConfig(), (), (), str(tmp_path))).settled
     console = Console(file=io.StringIO(), width=200)
     console.print(columns_view(record))
     assert "not read to its end, its rows not counted" in console.file.getvalue()
@@ -83,7 +83,7 @@ def two_tables(tmp_path):
         (folder / f"{name}.csv").write_text("code,v\nx,1\ny,2.5\nx,4\n")
     (tmp_path / PARTS).mkdir()
     (tmp_path / PROGRESS).mkdir()
-    return find_tables([folder])[0], Settings(SketchConfig(), ("code",), (), str(tmp_path))
+    return find_tables([folder])[0], TaskSettings(SketchConfig(), ("code",), (), str(tmp_path))
 
 
 def problems(settings, name):

@@ -2,6 +2,7 @@
 
 import io
 from datetime import datetime, timedelta
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -11,6 +12,8 @@ from rich.console import Console
 import covary
 from covary.cli.join_words import explanations_view, how_it_joins
 from covary.errors import UnusableColumn
+
+build_index = partial(covary.build_index, runner="process")
 
 RNG = np.random.default_rng(7)
 HOURS = [datetime(2013, 1, 1) + timedelta(hours=hour) for hour in range(24 * 120)]
@@ -62,8 +65,8 @@ def lake(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def index(lake, without_spark, tmp_path_factory):
-    return covary.build_index(lake, into=tmp_path_factory.mktemp("meeting") / "i.covary")
+def index(lake, tmp_path_factory):
+    return build_index(lake, into=tmp_path_factory.mktemp("meeting") / "i.covary")
 
 
 @pytest.fixture
@@ -173,8 +176,8 @@ def test_numbers_are_read_as_they_are_dressed(index):
     assert "$" in delay["reason"]
 
 
-def test_exact_keys_meet_only_as_they_are_written(lake, without_spark, tmp_path, by_hour):
-    exact = covary.build_index(lake, into=tmp_path / "i.covary", key_text="exact")
+def test_exact_keys_meet_only_as_they_are_written(lake, tmp_path, by_hour):
+    exact = build_index(lake, into=tmp_path / "i.covary", key_text="exact")
     assert exact.config.normaliser == "text-1"
     assert len(exact.query(pl.DataFrame({"zip": ZIPS, "x": range(60)}), "zip", "x", min_sample=3)) == 0
     bare = pl.DataFrame({"zip": [code.lstrip("0") for code in ZIPS], "x": RNG.normal(size=60)})
@@ -205,7 +208,7 @@ def test_an_estimate_of_two_tables_finds_the_order_of_columns_and_the_granularit
     assert covary.estimate(left, right).correlation == pytest.approx(1.0)
 
 
-def test_a_build_reports_ambiguous_dates_and_what_was_not_understood(tmp_path, without_spark):
+def test_a_build_reports_ambiguous_dates_and_what_was_not_understood(tmp_path):
     from covary.cli.index_view import build_view, columns_view  # noqa: PLC0415
     from covary.index.history import read_history  # noqa: PLC0415
     from covary.query.describe import describe_index  # noqa: PLC0415
@@ -215,7 +218,7 @@ def test_a_build_reports_ambiguous_dates_and_what_was_not_understood(tmp_path, w
     days = [f"{1 + n % 12}/{1 + n // 12}/2013" for n in range(144)]
     costs = [f"${n},000" for n in range(1, 141)] + ["13-21", "9/9", "N/A", "s"]
     pl.DataFrame({"day": days, "cost": costs}).write_csv(tables / "costs.csv")
-    covary.build_index(tables, into=tmp_path / "i.covary")
+    build_index(tables, into=tmp_path / "i.covary")
     [change] = read_history(tmp_path / "i.covary")
     facts = describe_index(tmp_path / "i.covary")
     assert (facts.ambiguous, facts.not_understood) == (["costs.day"], (2, 1))
@@ -271,13 +274,13 @@ def test_ids_that_look_like_years_are_no_years():
     assert covary.join(left, right).size == 0
 
 
-def test_the_finest_granularity_wins_though_a_coarser_one_shares_more_keys(tmp_path, without_spark):
+def test_the_finest_granularity_wins_though_a_coarser_one_shares_more_keys(tmp_path):
     start = datetime(2013, 1, 1, 6)
     mine = [start + timedelta(days=day) for day in range(60)]
     theirs = [moment + timedelta(hours=int(day >= 15)) for day, moment in enumerate(mine)]
     (tmp_path / "tables").mkdir()
     pl.DataFrame({"t": theirs, "v": RNG.normal(size=60)}).write_parquet(tmp_path / "tables" / "late.parquet")
-    index = covary.build_index(tmp_path / "tables", into=tmp_path / "i.covary")
+    index = build_index(tmp_path / "tables", into=tmp_path / "i.covary")
     query = pl.DataFrame({"t": mine, "x": RNG.normal(size=60)})
     (hit,) = index.query(query, "t", "x")
     assert (hit.granularity, hit.sample_size) == ("hour", 15)

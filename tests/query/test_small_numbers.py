@@ -1,9 +1,13 @@
+from functools import partial
+
 import numpy as np
 import polars as pl
 import pytest
 
 import covary
 from covary.query.small_numbers import names_agree
+
+build_index = partial(covary.build_index, runner="process")
 
 
 @pytest.mark.parametrize(
@@ -24,13 +28,13 @@ def test_names_agree_when_they_have_a_telling_word_in_common(one, other, agree):
 
 
 @pytest.fixture(scope="module")
-def index(without_spark, tmp_path_factory):
+def index(tmp_path_factory):
     folder, rng = tmp_path_factory.mktemp("small"), np.random.default_rng(1)
     numbers = [str(number) for number in range(1, 52)]
     pl.DataFrame({"Council District": numbers, "v": rng.normal(size=51)}).write_csv(folder / "districts.csv")
     ids = [str(number) for number in range(1, 401)]
     pl.DataFrame({"customer_id": ids, "v": rng.normal(size=400)}).write_csv(folder / "customers.csv")
-    return covary.build_index(folder, into=folder / "i.covary", keys=["Council District", "customer_id"])
+    return build_index(folder, into=folder / "i.covary", keys=["Council District", "customer_id"])
 
 
 def asked(index, name, count, **more):

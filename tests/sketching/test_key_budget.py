@@ -6,7 +6,7 @@ from covary.columns.profile import choose_columns, profile_columns
 from covary.index.reason_words import explain_left_out
 from covary.index.segment_files import open_segment
 from covary.index.table_records import read_records
-from covary.pipeline.plan import PARTS, Settings, group_name
+from covary.pipeline.plan import PARTS, TaskSettings, group_name
 from covary.pipeline.tasks import sketch_group
 from covary.sketching.key_budget import Budget
 from covary.sketching.key_choice import decide_keys
@@ -38,7 +38,7 @@ def best_key_of(rows):
 
 def test_the_index_of_a_wide_table_is_in_proportion_and_says_what_was_left_out(tmp_path):
     wide(2000).write_csv(tmp_path / "wide.csv")
-    settings = Settings(CONFIG, (), (), str(tmp_path))
+    settings = TaskSettings(CONFIG, (), (), str(tmp_path))
     sketch_group(0, find_tables([tmp_path / "wide.csv"])[0], settings)
     written = tmp_path / PARTS / group_name(0)
     assert sum(file.stat().st_size for file in written.iterdir()) < 3 << 20

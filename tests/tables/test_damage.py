@@ -11,13 +11,13 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from covary import open_index, sketch
+from covary import build_index, open_index, sketch
 from covary.cli import app as cli
 from covary.cli.answer_view import hits_view
 from covary.errors import DamagedTable, UnreadableTable
 from covary.index.segment_files import open_segment
 from covary.pipeline import plan as plans
-from covary.pipeline.plan import PARTS, Settings, group_name, plan, table_name
+from covary.pipeline.plan import PARTS, TaskSettings, group_name, plan, table_name
 from covary.pipeline.tasks import merge_chunks, sketch_chunk, sketch_group
 from covary.query.describe import describe_index
 from covary.sketching.sketch_types import SketchConfig
@@ -214,7 +214,7 @@ def test_the_damage_of_chunks_is_that_of_the_whole(tmp_path, monkeypatch):
     (tmp_path / "tables").mkdir()
     (tmp_path / "tables" / "t.csv").write_text(text_of(rows))
     tables = find_tables([tmp_path / "tables"])[0]
-    settings = Settings(SketchConfig(64), (), (), str(tmp_path))
+    settings = TaskSettings(SketchConfig(64), (), (), str(tmp_path))
     sketch_group(0, tables, settings)
     monkeypatch.setattr(plans, "CHUNK_BYTES", 10_000)
     (large,) = plan(tables, settings).large
@@ -302,7 +302,7 @@ def test_names_in_other_encodings_are_read_and_it_is_said_how(tmp_path, encoding
         chunks = plan_chunks(source, layout, chunk_bytes)
         rows = pl.concat([frame for chunk in chunks for frame in read_chunk(chunk, layout)])
         assert rows["town"].to_list() == [f"{town} {n}" for n, town in enumerate(towns * 50)]
-    (record,) = sketched(tmp_path, Settings(SketchConfig(64), (), (), str(tmp_path)))
+    (record,) = sketched(tmp_path, TaskSettings(SketchConfig(64), (), (), str(tmp_path)))
     assert not record["damage"]
     assert "not in UTF-8: read as" in record["remarks"][0]
 
@@ -347,11 +347,11 @@ def test_damage_of_queried_tables_stands_on_stderr_and_leaves_the_answer_alone(o
     assert lines[0].startswith("covary: mine is damaged: 1 of 300 rows opens a stray quote")
 
 
-def test_an_index_tells_damage_and_so_does_an_answer(tmp_path, own_table, build_alone):
+def test_an_index_tells_damage_and_so_does_an_answer(tmp_path, own_table):
     (tmp_path / "lake").mkdir()
     (tmp_path / "lake" / "theirs.csv").write_text(changed({100: before_day}))
     (tmp_path / "lake" / "clean.csv").write_text(text_of(ROWS))
-    build_alone([tmp_path / "lake"], tmp_path / "index", size=512)
+    build_index([tmp_path / "lake"], tmp_path / "index", size=512, runner="process")
     facts = describe_index(tmp_path / "index")
     assert [table.name for table in facts.damaged] == ["theirs"]
     assert {table.name: table.rows for table in facts.read} == {"clean": 300, "theirs": 300}

@@ -14,12 +14,14 @@ import polars as pl
 import pytest
 from fsspec.implementations.http import ex as LINKS  # noqa: N812  (as fsspec looks for them)
 
-from covary import build_index
+import covary
 from covary.errors import MissingPart, UnreadableTable
 from covary.tables.discover import find_tables, table_at
 from covary.tables.files import NO_ANSWER, _with_short_tags, file_system, words_of
 from covary.tables.location import Location
 from covary.tables.read import layout_of, plan_chunks, read_chunk
+
+build_index = partial(covary.build_index, runner="process")
 
 FRAME = pl.DataFrame({"key": [f"k{n}" for n in range(200)], "x": range(200)})
 
@@ -128,12 +130,12 @@ def web(tmp_path):
 
 
 @pytest.mark.parametrize("question", ["", "?day=1"])
-def test_a_file_on_the_web_is_a_table_and_stays_one_while_its_server_is_down(
-    web, tmp_path, without_spark, question
-):
+def test_a_file_on_the_web_is_a_table_and_stays_one_while_its_server_is_down(web, tmp_path, question):
     server, address = web
     pl.DataFrame({"place": ["a", "b"], "x": [1.5, 2.5]}).write_csv(tmp_path / "good.csv")
-    index = build_index([f"{address}/a.csv{question}", tmp_path / "good.csv"], tmp_path / "index")
+    index = build_index(
+        [f"{address}/a.csv{question}", tmp_path / "good.csv"], tmp_path / "index", runner="process"
+    )
     assert sorted(index.tables["name"]) == ["a", "good"]
     server.shutdown()
     server.server_close()
