@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from covary.columns.key_reading import KeyReading, decide_exact_reading, decide_key_reading, write_keys
 from covary.columns.key_text import make_canonical
-from covary.columns.unused_cells import Tallies, Tally
+from covary.columns.unused_cells import Tallies
 from covary.sketching.hashing import SCHEMES
-from covary.sketching.key_columns import Key, collect_readings, exact_key, hash_keys, read_columns
+from covary.sketching.key_columns import read_columns
 
 SCHEME = SCHEMES["xxhash64"]
 
@@ -68,7 +68,7 @@ def test_a_cell_is_read_the_same_whatever_stands_beside_it(cells, random):
         assert make_canonical(pl.Series([cell])).to_list() == [together[cell]]
 
 
-def test_truths_are_one_text_each_in_a_column_of_truths():
+def test_yes_and_true_are_one_key_in_a_column_of_booleans():
     assert texts_of(["Yes", "NO", "yes"]) == ["true", "false", "true"]
     assert texts_of([True, False, None], dtype=pl.Boolean) == ["true", "false", None]
     assert texts_of(["yes", "no", "maybe"]) == ["yes", "no", "maybe"]
@@ -113,56 +113,3 @@ def test_compact_dates_are_read_only_where_the_caller_knows_them():
     cells = pl.Series("date", [20130105, 20130106, 20131231])
     assert decide_key_reading("date", cells).kind == "text"
     assert decide_key_reading("date", cells, compact=True).time.granularity == "day"
-
-
-def test_times_that_cannot_be_read_are_counted_and_are_no_keys():
-    column = pl.Series("day", [*[f"1/{day}/2013" for day in range(1, 31)], "31/31/2013", "n/a", None])
-    key = Key.of(("day",), (decide_key_reading("day", column),))
-    tallies = Tallies()
-    read = read_columns(column.to_frame(), collect_readings([key]), SCHEME, tallies)
-    (levels,) = hash_keys([key], read, SCHEME)
-    assert [level.rows.size for level in levels] == [30] * len(levels)
-    assert tallies == {"day": Tally(2, 1, ("31/31/2013",))}
-
-
-def test_a_key_of_several_columns_needs_all_of_them_and_their_order():
-    rows = pl.DataFrame({"a": ["x", "y", None, "x"], "b": ["y", "x", "x", "y"]})
-    one, other = (Key.of(names, (KeyReading(), KeyReading())) for names in (("a", "b"), ("b", "a")))
-    read = read_columns(rows, collect_readings([one]), SCHEME, Tallies())
-    (forth,), (back,) = hash_keys([one, other], read, SCHEME)
-    assert forth.rows.tolist() == back.rows.tolist() == [0, 1, 3]
-    assert forth.hashes[0] == forth.hashes[2] != forth.hashes[1]
-    assert forth.hashes[0] == back.hashes[1]  # (x, y) and (y, x) are two keys
-
-
-@pytest.mark.parametrize("name", sorted(SCHEMES))
-def test_a_key_of_one_column_is_hashed_as_its_text(name):
-    scheme, rows = SCHEMES[name], pl.DataFrame({"k": ["a", "b"]})
-    read = read_columns(rows, collect_readings([exact_key("k")]), scheme, Tallies())
-    ((level,),) = hash_keys([exact_key("k")], read, scheme)
-    assert level.hashes.tolist() == scheme.identify([rows["k"]])[0].hashes.tolist()
-
-
-def test_examples_are_the_keys_first_in_the_order_of_sampling():
-    column = pl.Series("k", [f" Place {n % 40} " for n in range(200)])
-    read = read_columns(column.to_frame(), {"k": decide_key_reading("k", column)}, SCHEME, Tallies())["k"]
-    examples = read.examples(column, SCHEME, 5)
-    assert all(text == written.strip().lower() for written, text in examples)
-    texts = pl.Series([f"place {n}" for n in range(40)])
-    units = SCHEME.unit(SCHEME.identify([texts])[0].hashes)
-    first = [text for _, text in sorted(zip(units, texts, strict=True))[:5]]
-    assert [text for _, text in examples] == first
-
-
-@pytest.mark.parametrize("name", sorted(SCHEMES))
-def test_a_long_column_of_repeated_cells_is_read_as_each_of_its_cells(name):
-    cells = [["Bronx ", "N/A", None, "007", "Queens", ""][n % 6] for n in range(40_000)]
-    column = pl.Series("k", cells)
-    reading, scheme = decide_key_reading("k", column), SCHEMES[name]
-    tallies, few = Tallies(), Tallies()
-    long = read_columns(column.to_frame(), {"k": reading}, scheme, tallies)["k"].levels[""]
-    short = read_columns(column[:6].to_frame(), {"k": reading}, scheme, few)["k"].levels[""]
-    assert long.present[:6].tolist() == short.present.tolist() == [True, False, False, True, True, False]
-    kept = short.present
-    assert long.hashes[:6][kept].tolist() == short.hashes[kept].tolist()
-    assert tallies["k"].missing == int((~long.present).sum())

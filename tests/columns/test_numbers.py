@@ -45,7 +45,7 @@ def values(*cells):
         (["$\u00a05\u2009", "7\u2003€", "Rs.  8", "Rs. -9", "5."], [5, 7, 8, -9, 5]),
     ],
 )
-def test_a_number_is_read_however_it_is_dressed(cells, expected):
+def test_numbers_are_read_with_signs_currencies_and_separators(cells, expected):
     assert values(*cells) == expected
 
 
@@ -156,7 +156,7 @@ def test_codes_words_and_nothing_are_no_numbers(cells):
     assert reading_of(*cells) is None
 
 
-def test_a_slip_does_not_make_codes_of_numbers():
+def test_a_few_leading_zeros_do_not_turn_numbers_into_codes():
     assert decide_number_reading(text([str(number) for number in range(1, 1000)] + ["007"])) == PLAIN
     assert decide_number_reading(text([f"{number}%" for number in range(1, 1000)] + ["007"])).dressed
     assert reading_of("0", "0.5", "10") == PLAIN
@@ -220,7 +220,7 @@ def test_reading_an_empty_column_gives_an_empty_one():
         (["1.5k", "2m"], "numbers with k and m multiplied out"),
     ],
 )
-def test_a_reading_is_told_in_words(cells, description):
+def test_a_reading_describes_itself(cells, description):
     assert reading_of(*cells, *cells).description == description
 
 
@@ -234,7 +234,7 @@ def test_a_reading_can_be_pickled_and_hashed():
     "cells",
     [["Main Street", "Broadway"], ["01M292", "02M411"], ["1/5/2013", "2/5/2013"], ["K", "Q", "M"], []],
 )
-def test_text_is_told_by_a_few_cells(cells):
+def test_a_few_cells_show_that_a_column_is_text(cells):
     assert not may_be_numbers(cells)
 
 

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from covary.columns.key_reading import YEAR
 from covary.columns.periods import (
     coarser,
     day_of_date,
@@ -16,8 +15,6 @@ from covary.columns.periods import (
     write_periods,
 )
 from covary.columns.times import GRANULARITIES
-from covary.sketching.hashing import SCHEMES
-from covary.sketching.key_columns import hash_periods
 
 MOMENTS = st.datetimes(datetime(1000, 1, 1), datetime(2999, 12, 31, 23, 59, 59, 999_999))
 # The days around New Year are where ISO weeks and calendar years part.
@@ -53,7 +50,7 @@ def names_of(times, granularity):
         ("year", "2012"),
     ],
 )
-def test_each_granularity_has_its_text(granularity, expected):
+def test_periods_are_written_by_granularity(granularity, expected):
     times = pl.Series([datetime(2012, 12, 31, 6, 17, 33), None])
     assert write_periods(times, granularity).to_list() == [expected, None]
 
@@ -87,20 +84,6 @@ def test_periods_roll_up_into_every_coarser_one(times):
     for granularity, fine in texts.items():
         for rolled_up in coarser(granularity):
             assert len(set(zip(fine, texts[rolled_up], strict=True))) == len(set(fine))
-
-
-@pytest.mark.parametrize("hash_name", sorted(SCHEMES))
-@pytest.mark.parametrize("granularity", GRANULARITIES)
-@settings(max_examples=20)
-@given(times=TIMES)
-def test_hashed_periods_are_the_hashes_of_their_names(granularity, hash_name, times):
-    scheme = SCHEMES[hash_name]
-    (numbers,) = number_periods(times.drop_nulls().to_physical().to_numpy(), [granularity])
-    names = pl.Series(name_periods(numbers, granularity), dtype=pl.String)
-    expected = scheme.identify([YEAR + names if granularity == "year" else names])[0].hashes
-    assert hash_periods(numbers, granularity, scheme).tolist() == expected.tolist()
-    near = numbers[np.abs(numbers) < 10**5]  # few blocks, kept from one call to the next
-    assert hash_periods(near, granularity, scheme).size == near.size
 
 
 @given(MOMENTS)

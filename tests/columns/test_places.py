@@ -127,7 +127,7 @@ def test_codes_of_two_letters_go_to_the_kind_that_holds_more():
     assert kind_of(["fr", "de", "it", "es", "ca"]) == "country"
 
 
-def test_codes_of_both_kinds_are_told_by_the_name_or_by_their_number():
+def test_name_or_count_decides_between_codes_of_states_and_countries():
     assert kind_of(SHARED_CODES[:10]) is None
     assert kind_of(SHARED_CODES[:10], "st") == "state"
     assert kind_of(SHARED_CODES[:10], "country_code") == "country"

@@ -131,7 +131,7 @@ def test_a_row_number_is_known_from_a_sample_of_its_table():
     assert role(list(range(250_000))) == "key"
 
 
-def test_a_key_named_by_the_person_wins():
+def test_columns_that_a_person_names_are_chosen_whatever_they_hold():
     profiles = profile_columns(pl.DataFrame({"a": ["x", "y"], "n": [3, 8], "v": [1.5, 2.5], "zip": [1, 2]}))
     assert choose_columns(profiles, "t") == (["a", "zip"], ["n", "v"])
     assert choose_columns(profiles, "t", keys=["n"]) == (["n"], ["v"])
@@ -183,7 +183,7 @@ def test_text_is_read_as_numbers_leniently(cells, expected):
     assert role(cells) == expected
 
 
-def test_columns_of_all_sorts_are_told_apart_in_one_frame():
+def test_each_column_of_a_frame_has_its_own_role():
     frame = pl.DataFrame(
         {
             "plain": ["1.5", "2.5", "3.5"],
@@ -209,7 +209,7 @@ def test_columns_of_all_sorts_are_told_apart_in_one_frame():
     }
 
 
-def test_prose_is_told_by_the_average_cell_though_some_are_short():
+def test_text_that_is_long_on_average_is_no_key():
     assert role(["short", *["many words " * 30] * 50, "brief"]) == "neither"
     assert role([*["short", "brief"] * 50, "many words " * 30]) == "key"
 

@@ -167,14 +167,14 @@ def test_other_text_is_no_time(cells):
     assert decide_time_reading(text(*cells)) is None
 
 
-def test_day_and_month_are_told_apart_by_the_column():
+def test_other_cells_of_the_column_show_which_number_is_the_day():
     assert decide_time_reading(text("1/5/2013", "1/13/2013")).formats == ("month/day/year",)
     assert decide_time_reading(text("1/5/2013", "13/1/2013")).formats == ("day/month/year",)
     unclear = decide_time_reading(text("1/5/2013", "2/6/2013"))
     assert (unclear.formats, unclear.ambiguous) == (("month/day/year",), True)
 
 
-def test_a_reading_is_told_in_words():
+def test_a_reading_describes_itself():
     assert decide_time_reading(text("1/13/2013")).description == "dates written month/day/year"
     assert TimeReading((), "hour").description == "times to the hour"
     assert TimeReading((), "quarter").description == "quarters"

@@ -137,7 +137,7 @@ def test_a_key_of_a_list_names_each_column_once():
         covary.sketch(rows, ["a", "a"], "v")
 
 
-def test_a_slip_does_not_turn_thousands_into_fractions():
+def test_a_mistyped_thousands_comma_does_not_make_commas_decimal():
     cells = [f"{n:,}" for n in range(300, 9000, 9)]
     for slip in ("1,23", "12,5"):
         read = read_numbers(pl.Series([*cells, slip]), decide_number_reading(pl.Series([*cells, slip])))

@@ -58,12 +58,12 @@ def test_a_date_beyond_the_calendar_is_refused(capfd):
         pytest.param({"k": [1]}, id="dictionary"),
     ],
 )
-def test_what_is_no_table_is_refused(frame):
+def test_anything_but_a_table_is_refused(frame):
     with pytest.raises(UnreadableTable):
         covary.sketch(frame, "k", "v")
 
 
 @pytest.mark.parametrize("size", ["1024", 3.5, None, 2])
-def test_a_size_that_is_none_is_refused(size):
+def test_a_size_must_be_a_whole_number_of_3_or_more(size):
     with pytest.raises(SketchError, match="at least 3 keys"):
         covary.sketch(pl.DataFrame({"k": KEYS, "v": [1.0, 2.0, 3.0, 4.0]}), "k", "v", size=size)
