@@ -87,13 +87,13 @@ def _table_packed(file: TableSource, explicit: bool) -> Sequence[TableSource]:
 def _tables_inside(file: TableSource, reader: Reader) -> Sequence[TableSource]:
     """The tables that a file holds; named after the file alone if there is but one."""
     if file.location.is_url:
-        raise NotATable(Why.NOT_ON_THIS_MACHINE)
+        raise NotATable(Why.NOT_ON_THIS_MACHINE, reader.title)
     try:
         tables = reader.tables_in_file(file)
     except OSError as problem:
         raise NotToBeSeen(Why.UNREADABLE, str(problem).split("\n")[0]) from None
     if not tables:
-        raise NotATable(Why.NO_TABLES)
+        raise NotATable(Why.NO_TABLES, reader.title)
     alone = len(tables) == 1
     return [each if alone else replace(each, name=f"{file.name}/{each.member}") for each in tables]
 

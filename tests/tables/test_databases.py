@@ -407,7 +407,7 @@ def test_sqlite_without_tables_is_skipped(tmp_path):
     with sqlite3.connect(tmp_path / "none.db") as file:
         file.execute("PRAGMA user_version = 1")
     file.close()
-    assert reasons(find_tables([tmp_path])) == {str(tmp_path / "none.db"): "a database without tables"}
+    assert reasons(find_tables([tmp_path])) == {str(tmp_path / "none.db"): "a SQLite file without tables"}
 
 
 def test_a_remote_database_must_be_copied(shop):
@@ -416,9 +416,8 @@ def test_a_remote_database_must_be_copied(shop):
     fsspec.filesystem("memory").pipe("/lake/shop.sqlite", shop.read_bytes())
     listing = find_tables(["memory://lake"])
     assert listing.tables == []
-    assert list(reasons(listing).values()) == [
-        "a database is read only where it lies on this machine; copy it here"
-    ]
+    [reason] = reasons(listing).values()
+    assert reason == "a SQLite file is read only where it lies on this machine; copy it here"
 
 
 @pytest.mark.parametrize("name", ["shop.sqlite#sold", "ducks.duckdb#sold"])
