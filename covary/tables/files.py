@@ -11,13 +11,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import fsspec
+from fsspec import AbstractFileSystem
 
 from covary.errors import MissingPart, UnreadableTable
 from covary.secrets import BUCKETS, Secrets
 
+if TYPE_CHECKING:
+    import aiohttp
+
+Info = Mapping[str, Any]  # what a file system says of a file
 URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 PACKAGES = {
     "s3": "covary[s3]",
@@ -81,7 +86,7 @@ class FileState:
     version: str
 
 
-def file_system(url: str) -> tuple[Any, str]:
+def file_system(url: str) -> tuple[AbstractFileSystem, str]:
     """Return the file system that a URL is of, and the path in it."""
     scheme, _, rest = url.partition("://")
     bucket = re.split("[/?#]", rest, maxsplit=1)[0]
@@ -97,7 +102,7 @@ def file_system(url: str) -> tuple[Any, str]:
         raise UnreadableTable(url, Secrets.of(url).hide(str(problem))) from None
 
 
-def _limits_of_the_web(url: str) -> dict[str, Any]:
+def _limits_of_the_web(url: str) -> dict[str, dict[str, object]]:
     """Return what fsspec must be told, link by link of a chain, to wait for no web server for ever."""
     schemes = {link.partition("://")[0] for link in url.split("::")} & {"http", "https"}
     if not schemes:
@@ -107,14 +112,14 @@ def _limits_of_the_web(url: str) -> dict[str, Any]:
     limits = aiohttp.ClientTimeout(
         total=None, sock_connect=SECONDS_TO_CONNECT, sock_read=SECONDS_WITHOUT_A_BYTE
     )
-    told = {"timeout": limits, "response_class": page_class()}
+    limited = {"timeout": limits, "response_class": page_class()}
     # What the user configured for fsspec stays: it would be replaced as a whole.
     given = {scheme: fsspec.config.conf.get(scheme, {}).get("client_kwargs", {}) for scheme in schemes}
-    return {scheme: {"client_kwargs": told | given[scheme]} for scheme in schemes}
+    return {scheme: {"client_kwargs": limited | given[scheme]} for scheme in schemes}
 
 
 @cache
-def page_class() -> Any:
+def page_class() -> "type[aiohttp.ClientResponse]":
     """Return what aiohttp makes of answers; of a page, which fsspec reads whole, no more than its links."""
     import aiohttp
 
@@ -127,7 +132,7 @@ def page_class() -> Any:
     return Page
 
 
-async def _no_more_than_a_page(answer: Any) -> bytes:
+async def _no_more_than_a_page(answer: "aiohttp.ClientResponse") -> bytes:
     body = bytearray()
     async for piece in answer.content.iter_any():
         body += piece
@@ -166,7 +171,7 @@ def failing_as_files_do() -> Iterator[None]:
         raise OSError(plain_words(problem) or " ".join(str(problem).split())) from problem
 
 
-def remote_state(info: Mapping[str, Any]) -> FileState:
+def remote_state(info: Info) -> FileState:
     """The size and version of a file elsewhere, from what its file system says of it."""
     size = int(info.get("size") or 0)
     marks = (str(info[mark]) for mark in VERSION_MARKS if info.get(mark))

@@ -4,7 +4,8 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+
+from fsspec import AbstractFileSystem
 
 from covary.errors import CovaryError, UnreadableTable
 from covary.secrets import Secrets
@@ -29,7 +30,7 @@ def lakehouse_at(folder: str) -> str | None:
     return None
 
 
-def remote_lakehouse_at(files: Any, folder: str) -> str | None:
+def remote_lakehouse_at(files: AbstractFileSystem, folder: str) -> str | None:
     """The format of the one table that a folder of an fsspec file system is, if it is one."""
     # A web site may answer any address with a page; nor does any reader of a lakehouse go by HTTP.
     protocols = {files.protocol} if isinstance(files.protocol, str) else set(files.protocol)

@@ -6,11 +6,12 @@ import time
 from collections.abc import Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any
+
+from fsspec import AbstractFileSystem
 
 from covary.errors import CovaryError, NothingThere, UnreadableTable
 from covary.secrets import Secrets, bare_url
-from covary.tables.files import file_system, plain_words, remote_state
+from covary.tables.files import Info, file_system, plain_words, remote_state
 from covary.tables.lakehouses import folders_around, lakehouses_among, remote_lakehouse_at
 from covary.tables.local import os_reason
 from covary.tables.location import Location
@@ -33,7 +34,7 @@ def remote_files(url: str) -> Iterator[FoundFile]:
         raise
     except Exception as problem:  # each kind of store has errors of its own
         raise UnreadableTable(url, _reason(problem, url)) from problem
-    tables: dict[str, dict[str, Any]] = {}
+    tables: dict[str, Info] = {}
     for path, info in found.items():
         table = next((folder for folder in folders_around(path) if folder in lakehouses), path)
         if table in lakehouses or info["type"] == "file":
@@ -69,7 +70,7 @@ def _folder_of(url: str) -> str:
     return posixpath.dirname(bare_url(url).rstrip("/"))
 
 
-def _listed(files: Any, place: str) -> tuple[dict[str, Any], str]:
+def _listed(files: AbstractFileSystem, place: str) -> tuple[dict[str, Info], str]:
     """What a place names, with what is known of each, and the folder below which they are."""
     if _is_glob(place):
         fixed = place[: min(place.find(mark) for mark in "*?[" if mark in place)]
@@ -93,9 +94,9 @@ def _listed(files: Any, place: str) -> tuple[dict[str, Any], str]:
     return found, place.rstrip("/")
 
 
-def _linked(files: Any, place: str) -> dict[str, Any]:
+def _linked(files: AbstractFileSystem, place: str) -> dict[str, Info]:
     """The files that a page links to, and the pages below it: fsspec would pass by what does not answer."""
-    found: dict[str, Any] = {}
+    found: dict[str, Info] = {}
     pages, seen, until = [place], {place.rstrip("/")}, time.monotonic() + SECONDS_FOR_ALL_PAGES
     while pages:
         if len(seen) > MOST_PAGES or time.monotonic() > until:
@@ -122,7 +123,7 @@ def _is_glob(place: str) -> bool:
     return glob.has_magic(place.partition("?")[0] if place.startswith(WEB) else place)
 
 
-def _lakehouses(files: Any, place: str, found: Collection[str]) -> dict[str, str]:
+def _lakehouses(files: AbstractFileSystem, place: str, found: Collection[str]) -> dict[str, str]:
     """The folders that are a lakehouse's tables, of those that hold what was found."""
     if not _is_glob(place):
         return lakehouses_among(found)

@@ -5,7 +5,7 @@ A name is handed over where only a name can stand, and a query where Spark's own
 """
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from covary.errors import UnreadableTable
 from covary.secrets import Secrets
@@ -94,7 +94,7 @@ def _source(name: str, path: str) -> TableSource:
     return TableSource(name, Location(path), SPARK, None, None, 0, "")
 
 
-def spark_reason(problem: Any, source: str) -> str:
+def spark_reason(problem: BaseException, source: str) -> str:
     """Say in one line what Spark says of a table."""
     lines = Secrets.of(source).hide(str(problem)).strip().splitlines()
     if not lines:

@@ -1,9 +1,9 @@
 """Where the records of a CSV file begin, so that parts of it are read apart, each as in the whole."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
-from typing import IO, Any, NamedTuple
+from typing import IO, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -330,7 +330,7 @@ def _at_least(size: int, pieces: Iterator[bytes]) -> bytes:
 
 
 @cache
-def _compiled_scan() -> Any:
+def _compiled_scan() -> Callable[..., tuple[int, int, int]]:
     return csvscan.compiled_scan()
 
 

@@ -9,8 +9,8 @@ the table's number of cells, or its quotes stand where none can, and most of its
 All of it goes by the lines around the quote alone, so the same rows are found wherever a file is cut.
 """
 
+from collections.abc import Callable
 from types import FunctionType
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +32,8 @@ _MEASURES[list(MEASURING.encode())] = 1
 _MEASURES[DIGITS] = 2
 NO, YES, CAN_NOT_TELL, SWALLOWS = 0, 1, -1, 2
 
+Reading = tuple[int, int, int, int, bool, int, int]  # as _read tells it
+
 
 def scan(
     text: Text,
@@ -45,7 +47,7 @@ def scan(
     counts: npt.NDArray[np.int64],
     edits: npt.NDArray[np.int64],
     alone_until: int,
-) -> Any:
+) -> tuple[int, int, int]:
     """Go from record to record, until one begins at `target` or later, or text or room for edits ends.
 
     Args:
@@ -101,7 +103,7 @@ def _read(
     end: int,
     measured: Flags,
     alone: bool,
-) -> Any:
+) -> Reading:
     """Read a record, or its first line if that is a row whose quote is stray.
 
     Returns:
@@ -135,13 +137,15 @@ def _read(
     return YES, place, cells, filled, odd or open_, -1, lines if open_ else 0
 
 
-def _first_line(text: Text, start: int, stop: int, delimiter: int, quote: int, measured: Flags) -> Any:
+def _first_line(text: Text, start: int, stop: int, delimiter: int, quote: int, measured: Flags) -> Reading:
     """Read a line whose quote is stray, as `_read` tells it."""
     cells, filled, odd, stray_at, _ = line(text, start, stop, delimiter, quote, measured)
     return YES, stop, cells, filled, odd, stray_at, 0
 
 
-def record(text: Text, start: int, delimiter: int, quote: int, end: int, past_line_ends: bool) -> Any:
+def record(
+    text: Text, start: int, delimiter: int, quote: int, end: int, past_line_ends: bool
+) -> tuple[int, int, int, bool, bool]:
     """Read a record: where it ends, its cells, those up to the last filled one, odd quotes, an open quote.
 
     It ends at its line end, or, if its quotes are open there and no line end is to be passed, right there.
@@ -166,7 +170,9 @@ def record(text: Text, start: int, delimiter: int, quote: int, end: int, past_li
         place += 1
 
 
-def line(text: Text, start: int, stop: int, delimiter: int, quote: int, measured: Flags) -> Any:
+def line(
+    text: Text, start: int, stop: int, delimiter: int, quote: int, measured: Flags
+) -> tuple[int, int, bool, int, bool]:
     """Read a line by itself: its cells, those up to the last filled, odd quotes, its stray quote, its fit.
 
     A quote that isn't closed on it is stray. It fits if no cell differs in kind from its column.
@@ -239,7 +245,7 @@ def _rows_alone(
     quote: int,
     end: int,
     measured: Flags,
-) -> Any:
+) -> tuple[int, int, int]:
     """How many of a record's lines are rows by themselves, how many there are, where the last begins."""
     rows, lines, begin, last = 0, 0, start, start
     while begin < stop:
@@ -308,12 +314,13 @@ def stray_quote(text: bytes, delimiter: int, quote: int) -> int:
     return int(line(text, 0, len(text), delimiter, quote, np.zeros(0, dtype=np.bool_))[3])
 
 
-def compiled_scan() -> Any:
+def compiled_scan() -> Callable[..., tuple[int, int, int]]:
     """The same functions, compiled, each calling the others."""
     from covary.compiled import compiled
 
-    names: dict[str, Any] = dict(globals())
+    names = dict(globals())
     first_the_called = (_ends_cell, _is_empty, _kind, _closing, _find, record, line, _swallows, _rows_alone)
     for function in (*first_the_called, _first_line, _read, scan):
         names[function.__name__] = compiled(FunctionType(function.__code__, names, function.__name__))
-    return names["scan"]
+    loop: Callable[..., tuple[int, int, int]] = names["scan"]
+    return loop

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import unquote
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from covary.tables.files import URL
@@ -24,7 +24,7 @@ class DataFile:
 
     path: str
     size: int
-    partition: Mapping[str, Any]
+    partition: Mapping[str, object]
 
     def at(self, folder: str) -> str:
         """Where in the table's folder the file is: the log names it by a URL, mostly relative to that."""
@@ -47,7 +47,7 @@ class TableSchema:
     """
 
     columns: pa.Schema
-    fields: Mapping[str, Mapping[str, Any]]
+    fields: Mapping[str, Mapping[str, object]]
     mapping: str
     partition: frozenset[str]
 
@@ -66,7 +66,12 @@ class TableSchema:
 
 
 def file_rows(
-    file: DataFile, folder: str, schema: TableSchema, columns: list[str], size: int, kept: Any
+    file: DataFile,
+    folder: str,
+    schema: TableSchema,
+    columns: list[str],
+    size: int,
+    kept: pa.BooleanArray | None,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a file: renamed, widened, nulls where it lacks a column, without those deleted since."""
     location = Location(file.at(folder))
@@ -92,7 +97,7 @@ def _text(number: bytes | None) -> str:
     return number.decode() if number else ""
 
 
-def _mask(kept: Any, rows: int) -> Any:
+def _mask(kept: pa.BooleanArray | None, rows: int) -> npt.NDArray[np.bool_] | None:
     if kept is None:
         return None
     mask = np.ones(rows, dtype=bool)  # what a deletion vector says nothing of is there
@@ -107,5 +112,5 @@ def _cast(column: pa.Array, dtype: pa.DataType) -> pa.Array:
     return column.cast(dtype, safe=not pa.types.is_timestamp(dtype))
 
 
-def _constant(value: Any, dtype: pa.DataType, rows: int) -> pa.Array:
+def _constant(value: object, dtype: pa.DataType, rows: int) -> pa.Array:
     return pa.nulls(rows, dtype) if value is None else pa.repeat(pa.scalar(value, dtype), rows)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING
 
 import polars as pl
 import pyarrow as pa
@@ -21,12 +21,15 @@ from covary.tables.location import Location
 from covary.tables.reader import FileReader, Layout, Range, RowRequest
 from covary.tables.source import TableSource
 
+if TYPE_CHECKING:
+    from pyarrow.parquet import ParquetFile
+
 TEXT_ROWS = 1 << 15  # at once of text that is stored cell by cell: a few rows may weigh more than all others
 PACKED = 8  # bytes a cell: with fewer, text is stored once and pointed to
 
 
 def parquet_batches(
-    file: Any, part: tuple[int, int], columns: list[str], size: int
+    file: "ParquetFile", part: tuple[int, int], columns: list[str], size: int
 ) -> Iterator[pa.RecordBatch]:
     """The rows of some row groups of an open file, about four times `size` bytes, unpacked, at a time."""
     groups = list(range(part[0], file.num_row_groups if part[1] < 0 else part[1]))
@@ -43,7 +46,9 @@ def _texts_of(schema: pa.Schema) -> set[str]:
 
 
 @contextmanager
-def parquet_file(location: Location, columns: Sequence[str] = (), **options: Any) -> Iterator[Any]:
+def parquet_file(
+    location: Location, columns: Sequence[str] = (), **options: object
+) -> "Iterator[ParquetFile]":
     """Open a Parquet file to read some columns of it.
 
     Text that it stores once and points to stays so: a few kilobytes may stand for gigabytes.
@@ -64,7 +69,7 @@ def parquet_file(location: Location, columns: Sequence[str] = (), **options: Any
         yield file
 
 
-def _stored_once(file: Any, columns: Sequence[str]) -> list[str]:
+def _stored_once(file: "ParquetFile", columns: Sequence[str]) -> list[str]:
     """The columns of text whose cells take less room than text can."""
     held = _texts_of(file.schema_arrow)
     schema = file.schema
