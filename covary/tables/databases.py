@@ -37,12 +37,12 @@ def is_database(source: str) -> bool:
 def split_table(source: str) -> tuple[str, str | None]:
     """A database, and the table in it that a person named after a #, if any."""
     if is_database(source):
-        place, _, table = source.partition("#")
-        if not _is_well_formed(place) or ("@" in table and not _is_file(place)):
+        whole, _, table = source.partition("#")
+        if not _is_well_formed(whole) or ("@" in table and not _is_file(whole)):
             # Said before a driver says it, and quotes a password.
             marks = "% / ? # @ : in a name or password as %25 %2F %3F %23 %40 %3A"
             raise UnreadableTable(source, f"its URL is broken; write {marks}")
-        return place, unquote(table) or None
+        return whole, unquote(table) or None
     if Location(source).is_url or os.path.lexists(Location(source).path):
         return source, None
     for mark in (found.start() for found in re.finditer("#", source)):
@@ -70,13 +70,13 @@ def held_in_one_state(tables: Sequence[TableSource]) -> Iterator[list[TableSourc
         yield held
 
 
-def the_table(tables: Sequence[TableSource], wanted: str, place: str) -> TableSource:
+def the_table(tables: Sequence[TableSource], wanted: str, whole: str) -> TableSource:
     """The table that a person named, with or without quotes, and its schema where that is public."""
     names = {_plain(str(table.member)): table for table in tables}
     found = names.get(_plain(wanted)) or names.get(f"public.{_plain(wanted)}")
     if found is None:
         there = f"there are: {some_of(tables)}" if tables else "it holds none"
-        raise NothingThere(place, f"there is no table {wanted!r} in it; {there}")
+        raise NothingThere(whole, f"there is no table {wanted!r} in it; {there}")
     return found
 
 

@@ -176,27 +176,27 @@ def table_at(path: str | os.PathLike[str]) -> TableSource:
 def _table_named(given: str) -> TableSource:
     if Location(given).is_of_spark:
         raise UnreadableTable(given, "only covary index reads tables of Spark; give a frame")
-    place, wanted = split_table(given)
-    tables = server_tables(place) if is_database(place) else _tables_at(place)
+    whole, wanted = split_table(given)
+    tables = server_tables(whole) if is_database(whole) else _tables_at(whole)
     if wanted is not None:
-        return the_table(tables, wanted, place)
+        return the_table(tables, wanted, whole)
     if len(tables) == 1:
         return tables[0]
     if not tables:
         raise UnreadableTable(given, "it holds no tables")
     if reader_of(tables[0]).is_text:
         raise UnreadableTable(given, f"it's a zip of {len(tables)} tables ({some_of(tables)}); unpack one")
-    example = f"{Location(place).shown}#{tables[0].member}"
+    example = f"{Location(whole).shown}#{tables[0].member}"
     raise UnreadableTable(
         given, f"it holds {len(tables)} tables ({some_of(tables)}); name one, as in {example}"
     )
 
 
-def _tables_at(place: str, look: Look = look_here) -> list[TableSource]:
+def _tables_at(source: str, look: Look = look_here) -> list[TableSource]:
     try:
-        found = tables_in(_named(place), look)
+        found = tables_in(_named(source), look)
     except NotATable as error:
-        raise UnreadableTable(place, error.reason.hide(Location(place).secrets).text) from None
+        raise UnreadableTable(source, error.reason.hide(Location(source).secrets).text) from None
     return [table for table in found if isinstance(table, TableSource)]
 
 
@@ -228,11 +228,11 @@ def _found_in(
             raise UnreadableTable(source, "only covary index reads tables of Spark")
         yield from (("", table) for table in spark_tables(source, spark()))
         return
-    place, wanted = split_table(source)
-    if is_database(place) or wanted is not None:
-        tables = server_tables(place) if is_database(place) else _tables_at(place, look)
-        root = os.path.dirname(Location(place).bare if Location(place).is_url else Location(place).path)
-        for table in tables if wanted is None else [the_table(tables, wanted, place)]:
+    whole, wanted = split_table(source)
+    if is_database(whole) or wanted is not None:
+        tables = server_tables(whole) if is_database(whole) else _tables_at(whole, look)
+        root = os.path.dirname(Location(whole).bare if Location(whole).is_url else Location(whole).path)
+        for table in tables if wanted is None else [the_table(tables, wanted, whole)]:
             yield root, table
         return
     if location.is_url or location.is_of_catalog:

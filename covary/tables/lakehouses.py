@@ -92,11 +92,11 @@ def require_small(name: str, size: int) -> None:
 
 def require_below(path: str, folder: str) -> None:
     """Refuse a file outside of a table's folder: anybody may have written the log that names it."""
-    place, root = (S3.sub("s3://", LOCAL.sub("", each)) for each in (path, folder.rstrip("/")))
-    is_below = place.startswith(f"{root}/")
-    if not is_below and place.startswith("/"):  # the folder, or one around it, may have been named by a link
-        is_below = os.path.realpath(place).startswith(f"{os.path.realpath(root)}/")
-    if not is_below or ".." in place.split("/"):
+    file, root = (S3.sub("s3://", LOCAL.sub("", each)) for each in (path, folder.rstrip("/")))
+    is_below = file.startswith(f"{root}/")
+    if not is_below and file.startswith("/"):  # the folder, or one around it, may have been named by a link
+        is_below = os.path.realpath(file).startswith(f"{os.path.realpath(root)}/")
+    if not is_below or ".." in file.split("/"):
         raise LiesOutside(path)
 
 

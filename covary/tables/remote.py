@@ -25,11 +25,11 @@ TOO_MANY_PAGES = "its pages lead to more pages than can be looked through; name 
 
 def remote_files(url: str) -> Iterator[FoundFile]:
     """Every file that a URL names: itself, all below it, or what matches it; in a fixed order."""
-    files, place = file_system(url)
+    files, wanted = file_system(url)
     try:
         files.invalidate_cache()
-        found, root = _listed(files, place)
-        lakehouses = _lakehouses(files, place, found)
+        found, root = _listed(files, wanted)
+        lakehouses = _lakehouses(files, wanted, found)
     except CovaryError:
         raise
     except Exception as problem:  # each kind of store has errors of its own
@@ -44,7 +44,7 @@ def remote_files(url: str) -> Iterator[FoundFile]:
     for path, info in sorted(tables.items()):
         lakehouse = lakehouses.get(path)
         state = None if lakehouse else remote_state(info)
-        if path == place.rstrip("/"):
+        if path == wanted.rstrip("/"):
             whole = url if "?" in url else url.rstrip("/")
             yield FoundFile(Location(whole), _folder_of(whole), True, state, lakehouse)
             continue
@@ -56,10 +56,10 @@ def remote_files(url: str) -> Iterator[FoundFile]:
 
 def remote_table(url: str) -> FoundFile:
     """The one file or the one folder of a lakehouse's table that a URL names."""
-    files, place = file_system(url)
+    files, wanted = file_system(url)
     try:
         files.invalidate_cache()
-        lakehouse = remote_lakehouse_at(files, place.rstrip("/"))
+        lakehouse = remote_lakehouse_at(files, wanted.rstrip("/"))
     except Exception as problem:
         raise UnreadableTable(url, _reason(problem, url)) from problem
     named = url.rstrip("/") if lakehouse else url
@@ -70,34 +70,34 @@ def _folder_of(url: str) -> str:
     return posixpath.dirname(bare_url(url).rstrip("/"))
 
 
-def _listed(files: AbstractFileSystem, place: str) -> tuple[dict[str, Info], str]:
-    """What a place names, with what is known of each, and the folder below which they are."""
-    if _is_glob(place):
-        fixed = place[: min(place.find(mark) for mark in "*?[" if mark in place)]
-        return files.glob(place, detail=True), posixpath.dirname(fixed)
-    if place.startswith(WEB):
+def _listed(files: AbstractFileSystem, wanted: str) -> tuple[dict[str, Info], str]:
+    """What a path names, with what is known of each, and the folder below which they are."""
+    if _is_glob(wanted):
+        fixed = wanted[: min(wanted.find(mark) for mark in "*?[" if mark in wanted)]
+        return files.glob(wanted, detail=True), posixpath.dirname(fixed)
+    if wanted.startswith(WEB):
         # To look for links, all of a page would be read, and what is no page may have no end.
         try:
-            info = files.info(place)
+            info = files.info(wanted)
         except FileNotFoundError as problem:
             if isinstance(problem.__cause__, TimeoutError):  # nor will it answer to the next question
                 raise
         else:
             if info.get("mimetype") != PAGE:
-                return {place.rstrip("/"): info}, place.rstrip("/")
-    listed = _linked(files, place) if place.startswith(WEB) else files.find(place, detail=True)
+                return {wanted.rstrip("/"): info}, wanted.rstrip("/")
+    listed = _linked(files, wanted) if wanted.startswith(WEB) else files.find(wanted, detail=True)
     # Of a file on the web, a listing tells nothing but its own name.
     found = {path: info or files.info(path) for path, info in listed.items()}
     if not found:  # a file that can't be listed, only asked for: a web page, say
-        info = files.info(place)
-        found = {place.rstrip("/"): info} if info["type"] == "file" else {}
-    return found, place.rstrip("/")
+        info = files.info(wanted)
+        found = {wanted.rstrip("/"): info} if info["type"] == "file" else {}
+    return found, wanted.rstrip("/")
 
 
-def _linked(files: AbstractFileSystem, place: str) -> dict[str, Info]:
+def _linked(files: AbstractFileSystem, wanted: str) -> dict[str, Info]:
     """The files that a page links to, and the pages below it: fsspec would pass by what does not answer."""
     found: dict[str, Info] = {}
-    pages, seen, until = [place], {place.rstrip("/")}, time.monotonic() + SECONDS_FOR_ALL_PAGES
+    pages, seen, until = [wanted], {wanted.rstrip("/")}, time.monotonic() + SECONDS_FOR_ALL_PAGES
     while pages:
         if len(seen) > MOST_PAGES or time.monotonic() > until:
             raise OSError(TOO_MANY_PAGES)
@@ -105,7 +105,7 @@ def _linked(files: AbstractFileSystem, place: str) -> dict[str, Info]:
         try:
             links = files.ls(page, detail=True)
         except FileNotFoundError as problem:
-            if page == place or isinstance(problem.__cause__, TimeoutError):
+            if page == wanted or isinstance(problem.__cause__, TimeoutError):
                 raise
             continue  # a link that leads nowhere is no reason to doubt the others
         for link in links:
@@ -118,14 +118,14 @@ def _linked(files: AbstractFileSystem, place: str) -> dict[str, Info]:
     return found
 
 
-def _is_glob(place: str) -> bool:
-    """Whether a place is a pattern; what follows a ? on the web is a question."""
-    return glob.has_magic(place.partition("?")[0] if place.startswith(WEB) else place)
+def _is_glob(wanted: str) -> bool:
+    """Whether a path is a pattern; what follows a ? on the web is a question."""
+    return glob.has_magic(wanted.partition("?")[0] if wanted.startswith(WEB) else wanted)
 
 
-def _lakehouses(files: AbstractFileSystem, place: str, found: Collection[str]) -> dict[str, str]:
+def _lakehouses(files: AbstractFileSystem, wanted: str, found: Collection[str]) -> dict[str, str]:
     """The folders that are a lakehouse's tables, of those that hold what was found."""
-    if not _is_glob(place):
+    if not _is_glob(wanted):
         return lakehouses_among(found)
     # A glob tells only what it matches: ask for the logs of the folders around.
     folders = sorted({folder for path in found for folder in folders_around(path)})

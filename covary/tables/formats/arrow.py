@@ -151,8 +151,8 @@ def _messages(file: IO[bytes]) -> Iterator[int]:
     file.seek(start)
     footer = _Table.root(file.read(length))
     for field in (FOOTER_DICTIONARIES, FOOTER_BATCHES):
-        for place in footer.structs(field, 24):
-            yield struct.unpack_from("<q", footer.data, place)[0]
+        for position in footer.structs(field, 24):
+            yield struct.unpack_from("<q", footer.data, position)[0]
 
 
 def _streamed(file: IO[bytes], end: int) -> Iterator[int]:
@@ -192,8 +192,10 @@ def _batch(file: IO[bytes], start: int) -> "tuple[int, _Table, int]":
 
 
 def _unpacked(file: IO[bytes], batch: "_Table", body: int) -> int:
-    buffers = [struct.unpack_from("<qq", batch.data, place) for place in batch.structs(BATCH_BUFFERS, 16)]
-    if not batch.place_of(BATCH_COMPRESSION):
+    buffers = [
+        struct.unpack_from("<qq", batch.data, position) for position in batch.structs(BATCH_BUFFERS, 16)
+    ]
+    if not batch.position_of(BATCH_COMPRESSION):
         return sum(length for _, length in buffers)
     total = 0
     for offset, length in buffers:
@@ -207,40 +209,40 @@ def _unpacked(file: IO[bytes], batch: "_Table", body: int) -> int:
 class _Table:
     """A table of a FlatBuffer."""
 
-    def __init__(self, data: bytes, place: int) -> None:
+    def __init__(self, data: bytes, position: int) -> None:
         self.data = data
-        self._place = place
-        self._offsets = place - int(struct.unpack_from("<i", data, place)[0])
+        self._position = position
+        self._offsets = position - int(struct.unpack_from("<i", data, position)[0])
 
     @classmethod
     def root(cls, data: bytes) -> "_Table":
         return cls(data, struct.unpack_from("<I", data)[0])
 
-    def place_of(self, field: int) -> int:
+    def position_of(self, field: int) -> int:
         """Where a field is; 0 if it is not there."""
         if self._offsets < 0 or 4 + 2 * field >= struct.unpack_from("<H", self.data, self._offsets)[0]:
             return 0
         offset = int(struct.unpack_from("<H", self.data, self._offsets + 4 + 2 * field)[0])
-        return self._place + offset if offset else 0
+        return self._position + offset if offset else 0
 
     def number(self, field: int, kind: str) -> int:
         """A number; 0 if it is not there."""
-        place = self.place_of(field)
-        return int(struct.unpack_from(kind, self.data, place)[0]) if place else 0
+        position = self.position_of(field)
+        return int(struct.unpack_from(kind, self.data, position)[0]) if position else 0
 
     def table(self, field: int) -> "_Table":
         """A table within this one."""
-        place = self.place_of(field)
-        if not place:
+        position = self.position_of(field)
+        if not position:
             raise ValueError("a table that should be there is not")
-        return _Table(self.data, place + int(struct.unpack_from("<I", self.data, place)[0]))
+        return _Table(self.data, position + int(struct.unpack_from("<I", self.data, position)[0]))
 
     def structs(self, field: int, size: int) -> range:
         """Where the items of a vector of structs are."""
-        place = self.place_of(field)
-        if not place:
+        position = self.position_of(field)
+        if not position:
             return range(0)
-        start = place + int(struct.unpack_from("<I", self.data, place)[0])
+        start = position + int(struct.unpack_from("<I", self.data, position)[0])
         (count,) = struct.unpack_from("<I", self.data, start)
         if count * size > len(self.data):
             raise ValueError("a vector longer than its message")

@@ -30,8 +30,8 @@ CONTROLS = bytes({*range(32), 127} - {*b"\t\n\v\f\r\x1a\x1b"})
 class Dialect:
     """How one CSV file is written.
 
-    `body_start` is the byte where its first record of data begins, `measured` the places of the columns that
-    hold numbers or times where the file begins.
+    `body_start` is the byte where its first record of data begins, `measured` the positions of the columns
+    that hold numbers or times where the file begins.
     """
 
     delimiter: str
@@ -50,7 +50,7 @@ class Dialect:
         """How many cells a row should have: not those for which the header has no name but a delimiter."""
         if not self.has_header:
             return len(self.columns)
-        named = (place for place, name in enumerate(self.columns, 1) if name != f"column_{place}")
+        named = (position for position, name in enumerate(self.columns, 1) if name != f"column_{position}")
         return max(named, default=0)
 
     @property
@@ -169,20 +169,20 @@ def sniff(sample: bytes, elsewhere: bytes = b"") -> Dialect:
 
 
 def _measured(body: list[list[str]], width: int) -> tuple[int, ...]:
-    """The places of the columns that hold numbers or times, marks of absence aside."""
+    """The positions of the columns that hold numbers or times, marks of absence aside."""
     whole = [cells for cells in body if len(cells) == width][:MEASURED_RECORDS]
-    places = []
-    for place in range(width):
+    positions = []
+    for position in range(width):
         measures = 0
         for cells in whole:
-            kind = _measures(cells[place])
+            kind = _measures(cells[position])
             if kind is False:
                 break
             measures += kind is True
         else:
             if measures >= 3:
-                places.append(place)
-    return tuple(places)
+                positions.append(position)
+    return tuple(positions)
 
 
 def _measures(cell: str) -> bool | None:

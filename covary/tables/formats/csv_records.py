@@ -315,8 +315,8 @@ class _Scanner:
         if ends_file and text.endswith(self.dialect.line_end.encode()):
             counts[csvscan.SHORT] -= counts[csvscan.LAST_IS_SHORT]
         faults.rows += counts[csvscan.ROWS]
-        for place, kind in KINDS.items():
-            faults.add(kind, counts[place])
+        for position, kind in KINDS.items():
+            faults.add(kind, counts[position])
 
 
 def _at_least(size: int, pieces: Iterator[bytes]) -> bytes:
@@ -423,14 +423,14 @@ def _rewritten(text: bytes, edits: Sequence[Edit], dialect: Dialect) -> bytes:
     pieces, at = [], 0
     for start, stop, stray_at in edits:
         record = text[start:stop] if stray_at < 0 else text[start:stray_at] + text[stray_at + 1 : stop]
-        written, place = record.removesuffix(b"\r").decode("latin-1"), 0
+        written, position = record.removesuffix(b"\r").decode("latin-1"), 0
         cells = []
-        while place <= len(written):
-            found = cell.match(written, place)
+        while position <= len(written):
+            found = cell.match(written, position)
             assert found
             quoted, rest, plain = found.groups()
             cells.append(plain if quoted is None else quoted.replace(2 * quote, quote) + rest)
-            place = found.end() + 1
+            position = found.end() + 1
         quoted_cells = (f"{quote}{each.replace(quote, 2 * quote)}{quote}" for each in cells)
         pieces += [text[at:start], delimiter.join(quoted_cells).encode("latin-1")]
         at = stop

@@ -114,11 +114,11 @@ def _words_of_encoding(dialect: Dialect) -> tuple[tuple[str, ...], tuple[str, ..
     return (), (f"not in UTF-8: read as {name}; if its names look odd, save it as UTF-8",)
 
 
-def _lines_at(file: IO[bytes], place: int) -> bytes:
-    """Whole lines about a place in a file that are not all ASCII, which tell how it is encoded."""
-    if place < SAMPLE_BYTES:
+def _lines_at(file: IO[bytes], position: int) -> bytes:
+    """Whole lines about a position in a file that are not all ASCII, which tell how it is encoded."""
+    if position < SAMPLE_BYTES:
         return b""
-    file.seek(place)
+    file.seek(position)
     text = file.read(SAMPLE_BYTES)
     if text.isascii():  # as it mostly is: looking at each line takes ten times as long
         return b""
@@ -154,7 +154,7 @@ def _line_ends(sample: bytes) -> int:
 
 def _line_end_in(sample: bytes) -> int:
     """Where the first line ends."""
-    ends = [place for end in (b"\n", b"\r") if (place := sample.find(end)) >= 0]
+    ends = [position for end in (b"\n", b"\r") if (position := sample.find(end)) >= 0]
     return min(ends, default=len(sample))
 
 
@@ -169,13 +169,15 @@ def _too_many_lines(text: bytes, dialect: Dialect) -> int:
 def _parse_records(text: bytes, dialect: Dialect, columns: list[str]) -> tuple[pl.DataFrame, pl.Series]:
     """The wanted columns of all records, and the cells right beyond those of the header."""
     # A header of our own gives every block the same width, however ragged its first line is.
-    names = [str(place) for place in range(len(dialect.columns) + 1)]
+    names = [str(position) for position in range(len(dialect.columns) + 1)]
     header = dialect.delimiter.join(names) + dialect.line_end
     wanted = set(columns)
-    places = [place for place, column in enumerate(dialect.columns) if column in wanted]
+    positions = [position for position, column in enumerate(dialect.columns) if column in wanted]
     frame = pl.read_csv(
         header.encode() + text,
-        columns=None if len(places) == len(dialect.columns) else [names[place] for place in (*places, -1)],
+        columns=None
+        if len(positions) == len(dialect.columns)
+        else [names[position] for position in (*positions, -1)],
         separator=dialect.delimiter,
         quote_char=dialect.quote,
         eol_char=dialect.line_end,
@@ -184,5 +186,5 @@ def _parse_records(text: bytes, dialect: Dialect, columns: list[str]) -> tuple[p
         truncate_ragged_lines=True,
     )
     beyond = frame.drop_in_place(names[-1])
-    frame.columns = [dialect.columns[place] for place in places]
+    frame.columns = [dialect.columns[position] for position in positions]
     return frame if frame.columns == columns else frame[columns], beyond

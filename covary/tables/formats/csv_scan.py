@@ -22,7 +22,7 @@ LINES_LOOKED_AT = 8
 NEUTRAL_BYTES = 4  # what is as short and holds no digit may be a mark of absence: NA, null, -
 NO_QUOTE = 256
 
-# What is counted, by its place.
+# What is counted, by its position.
 ROWS, SHORT, LONG, LONE, STRAY, UNCLOSED, LAST_IS_SHORT, COUNTS = range(8)
 
 MEASURING = "0123456789+-.,:/%$()eETZ "  # what numbers and times are written with
@@ -71,11 +71,11 @@ def scan(
     edited = 0
     while start < target and edited < len(edits):
         found = _read(text, start, final, limit, delimiter, quote, end, measured, start < alone_until)
-        what, place, cells, filled, odd, stray_at, lines = found
+        what, position, cells, filled, odd, stray_at, lines = found
         if what == CAN_NOT_TELL:
             break
         if what == SWALLOWS:
-            alone_until = place
+            alone_until = position
             continue
         counts[ROWS] += 1
         counts[STRAY] += stray_at >= 0
@@ -83,13 +83,13 @@ def scan(
         if filled:
             is_short = 1 < cells < least
             counts[SHORT] += is_short
-            counts[LAST_IS_SHORT] = is_short and place < len(text)
+            counts[LAST_IS_SHORT] = is_short and position < len(text)
             counts[LONE] += 1 == cells < least
             counts[LONG] += filled > len(measured)
         if odd or stray_at >= 0:
-            edits[edited, 0], edits[edited, 1], edits[edited, 2] = start, place, stray_at
+            edits[edited, 0], edits[edited, 1], edits[edited, 2] = start, position, stray_at
             edited += 1
-        start = min(place + 1, len(text))
+        start = min(position + 1, len(text))
     return start, edited, alone_until
 
 
@@ -109,32 +109,32 @@ def _read(
     Returns:
         YES; where it ends; its cells, and those up to the last filled one; whether Polars would read it
         otherwise; where its stray quote is, or -1; how many lines a quote that is never closed takes in.
-        SWALLOWS if it must be read again line by line, up to the place that follows. CAN_NOT_TELL.
+        SWALLOWS if it must be read again line by line, up to the position that follows. CAN_NOT_TELL.
     """
     too_long = len(text) - start >= limit
-    place, cells, filled, odd, open_ = record(text, start, delimiter, quote, end, False)
+    position, cells, filled, odd, open_ = record(text, start, delimiter, quote, end, False)
     verdict = NO
-    if open_ and place < len(text):
+    if open_ and position < len(text):
         verdict = YES
         if not alone:
-            verdict = _swallows(text, start, place, final, delimiter, quote, end, measured)
+            verdict = _swallows(text, start, position, final, delimiter, quote, end, measured)
         if verdict == YES:
-            return _first_line(text, start, place, delimiter, quote, measured)
-        place, cells, filled, odd, open_ = record(text, start, delimiter, quote, end, True)
-    waits = place >= len(text) and not final and not (open_ and too_long)
+            return _first_line(text, start, position, delimiter, quote, measured)
+        position, cells, filled, odd, open_ = record(text, start, delimiter, quote, end, True)
+    waits = position >= len(text) and not final and not (open_ and too_long)
     if waits or (verdict == CAN_NOT_TELL and not too_long):
         return CAN_NOT_TELL, start, 0, 0, False, -1, 0
     lines = 0
     if open_ or odd or cells != len(measured):
-        rows, lines, last = _rows_alone(text, start, place, delimiter, quote, end, measured)
+        rows, lines, last = _rows_alone(text, start, position, delimiter, quote, end, measured)
         if open_ and not final and last == start:  # a line longer than any record
             return CAN_NOT_TELL, start, 0, 0, False, -1, 0
         are_rows = 2 * rows > lines or (open_ and not final)
         if are_rows and lines > 1:
             return SWALLOWS, len(text) if open_ and final else last, 0, 0, False, -1, 0
         if are_rows and open_:
-            return _first_line(text, start, place, delimiter, quote, measured)
-    return YES, place, cells, filled, odd or open_, -1, lines if open_ else 0
+            return _first_line(text, start, position, delimiter, quote, measured)
+    return YES, position, cells, filled, odd or open_, -1, lines if open_ else 0
 
 
 def _first_line(text: Text, start: int, stop: int, delimiter: int, quote: int, measured: Flags) -> Reading:
@@ -150,24 +150,24 @@ def record(
 
     It ends at its line end, or, if its quotes are open there and no line end is to be passed, right there.
     """
-    place, cells, filled, odd = start, 0, 0, False
+    position, cells, filled, odd = start, 0, 0, False
     while True:
-        begin = place
-        if place < len(text) and text[place] == quote:
-            place = _closing(text, place + 1, len(text), quote, -1 if past_line_ends else end)
-            if place >= len(text) or text[place] != quote:
-                return place, cells + 1, cells + 1, odd, True
-            place += 1
-            odd |= not _ends_cell(text, place, delimiter, end)
-        while place < len(text) and text[place] != delimiter and text[place] != end:
-            odd |= text[place] == quote
-            place += 1
+        begin = position
+        if position < len(text) and text[position] == quote:
+            position = _closing(text, position + 1, len(text), quote, -1 if past_line_ends else end)
+            if position >= len(text) or text[position] != quote:
+                return position, cells + 1, cells + 1, odd, True
+            position += 1
+            odd |= not _ends_cell(text, position, delimiter, end)
+        while position < len(text) and text[position] != delimiter and text[position] != end:
+            odd |= text[position] == quote
+            position += 1
         cells += 1
-        if not _is_empty(text, begin, place, quote):
+        if not _is_empty(text, begin, position, quote):
             filled = cells
-        if place >= len(text) or text[place] == end:
-            return place, cells, filled, odd, False
-        place += 1
+        if position >= len(text) or text[position] == end:
+            return position, cells, filled, odd, False
+        position += 1
 
 
 def line(
@@ -177,30 +177,30 @@ def line(
 
     A quote that isn't closed on it is stray. It fits if no cell differs in kind from its column.
     """
-    place, cells, filled, odd, stray_at = start, 0, 0, False, -1
+    position, cells, filled, odd, stray_at = start, 0, 0, False, -1
     measures, differs = 0, 0
     while True:
-        begin = place
-        if place < stop and text[place] == quote:
-            closing = _closing(text, place + 1, stop, quote, -1)
+        begin = position
+        if position < stop and text[position] == quote:
+            closing = _closing(text, position + 1, stop, quote, -1)
             if closing < stop:
-                place = closing + 1
-                odd |= not (place >= stop or _ends_cell(text, place, delimiter, NO_QUOTE))
+                position = closing + 1
+                odd |= not (position >= stop or _ends_cell(text, position, delimiter, NO_QUOTE))
             else:
-                stray_at = place
-        while place < stop and text[place] != delimiter:
-            odd |= text[place] == quote
-            place += 1
+                stray_at = position
+        while position < stop and text[position] != delimiter:
+            odd |= text[position] == quote
+            position += 1
         if cells < len(measured) and measured[cells]:
-            kind = _kind(text, begin, place, quote)
+            kind = _kind(text, begin, position, quote)
             measures += kind == YES
             differs += kind == NO
         cells += 1
-        if not _is_empty(text, begin, place, quote):
+        if not _is_empty(text, begin, position, quote):
             filled = cells
-        if place >= stop:
+        if position >= stop:
             return cells, filled, odd, stray_at, measures > 0 and not differs
-        place += 1
+        position += 1
 
 
 def _swallows(
@@ -258,35 +258,35 @@ def _rows_alone(
     return rows, lines, last
 
 
-def _find(text: Text, place: int, byte: int) -> int:
-    """The next place of a byte, or the text's end."""
-    while place < len(text) and text[place] != byte:
-        place += 1
-    return place
+def _find(text: Text, position: int, byte: int) -> int:
+    """The next position of a byte, or the text's end."""
+    while position < len(text) and text[position] != byte:
+        position += 1
+    return position
 
 
-def _closing(text: Text, place: int, stop: int, quote: int, end: int) -> int:
-    """Where a quoted cell that goes on at `place` is closed, or `stop`; a doubled quote doesn't close it.
+def _closing(text: Text, position: int, stop: int, quote: int, end: int) -> int:
+    """Where a quoted cell that goes on at `position` is closed, or `stop`; a doubled quote doesn't close it.
 
     A line end, too, ends the search, unless that is -1.
     """
-    while place < stop:
-        if text[place] == quote:
-            if place + 1 >= stop or text[place + 1] != quote:
-                return place
-            place += 1
-        elif text[place] == end:
-            return place
-        place += 1
+    while position < stop:
+        if text[position] == quote:
+            if position + 1 >= stop or text[position + 1] != quote:
+                return position
+            position += 1
+        elif text[position] == end:
+            return position
+        position += 1
     return stop
 
 
-def _ends_cell(text: Text, place: int, delimiter: int, end: int) -> bool:
+def _ends_cell(text: Text, position: int, delimiter: int, end: int) -> bool:
     """Whether a cell ends here: at a delimiter, a line end, or the text's."""
-    if place < len(text) and text[place] == ord("\r"):
-        place += 1
-        return place >= len(text) or text[place] == end or text[place] == ord("\n")
-    return place >= len(text) or text[place] == delimiter or text[place] == end
+    if position < len(text) and text[position] == ord("\r"):
+        position += 1
+        return position >= len(text) or text[position] == end or text[position] == ord("\n")
+    return position >= len(text) or text[position] == delimiter or text[position] == end
 
 
 def _is_empty(text: Text, start: int, stop: int, quote: int) -> bool:
@@ -298,8 +298,8 @@ def _is_empty(text: Text, start: int, stop: int, quote: int) -> bool:
 def _kind(text: Text, start: int, stop: int, quote: int) -> int:
     """Whether a cell looks like a number or a time; of what may be a mark of absence that can't be told."""
     size, digits, others = 0, 0, 0
-    for place in range(start, stop):
-        byte = text[place]
+    for position in range(start, stop):
+        byte = text[position]
         if byte != quote and byte != ord("\r"):
             size += 1
             digits += _MEASURES[byte] == 2

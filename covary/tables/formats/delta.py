@@ -158,8 +158,8 @@ def _kept_rows(table: "DeltaTable", source: TableSource) -> dict[str, pa.Boolean
         return {}
     with told_plainly(source.location.text, "its deletion vectors"):
         vectors = pa.table(table.deletion_vectors())
-        places = [unquote(place) for place in vectors["filepath"].to_pylist()]
+        paths = [unquote(path) for path in vectors["filepath"].to_pylist()]
         known = {_uri(table, file.path) for file in _data_files(table)}
-        if not known.issuperset(places):  # or deleted rows would be read as if they were there
+        if not known.issuperset(paths):  # or deleted rows would be read as if they were there
             raise ValueError("they belong to files that the table doesn't list")
-        return dict(zip(places, vectors["selection_vector"], strict=True))
+        return dict(zip(paths, vectors["selection_vector"], strict=True))

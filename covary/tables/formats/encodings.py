@@ -76,7 +76,7 @@ def is_recoded(name: str) -> bool:
 
 
 def utf16_byte_order(sample: bytes) -> str | None:
-    """UTF-16 by its byte order mark, or by the zero bytes that ASCII has in every other place."""
+    """UTF-16 by its byte order mark, or by the zero bytes that ASCII has in every other position."""
     if sample.startswith(codecs.BOM_UTF16_LE):
         return "utf-16-le"
     if sample.startswith(codecs.BOM_UTF16_BE):
@@ -107,8 +107,8 @@ def _fit(lines: bytes, name: str) -> float:
     A small letter may stand anywhere, a capital not after a small letter, a mark not between two letters.
     """
     text = f" {lines.decode(name, 'replace')} "
-    places = [place for place, character in enumerate(text) if character > "\x7f"]
-    return sum(_fits(*text[place - 1 : place + 2]) for place in places) / max(len(places), 1)
+    positions = [position for position, character in enumerate(text) if character > "\x7f"]
+    return sum(_fits(*text[position - 1 : position + 2]) for position in positions) / max(len(positions), 1)
 
 
 def _fits(before: str, character: str, after: str) -> bool:

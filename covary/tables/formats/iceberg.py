@@ -119,17 +119,17 @@ def _opened(path: str) -> "Table":
         raise ValueError(f"there is no *.metadata.json in its folder {METADATA!r}")
     newest = numbered[max(numbered, key=lambda match: (int(match[1]), match[0]))]
     with told_plainly(path, f"{METADATA}/{newest}"):
-        place, files = f"{path}/{METADATA}/{newest}", _reader_below(path)
-        require_small("it", _unpacked_size(place) if newest.endswith(PACKED_METADATA) else found[newest].size)
+        file, files = f"{path}/{METADATA}/{newest}", _reader_below(path)
+        require_small("it", _unpacked_size(file) if newest.endswith(PACKED_METADATA) else found[newest].size)
         # Not by StaticTable.from_metadata: what a table says of servers and of code to load is not for us.
-        metadata = FromInputFile.table_metadata(files.new_input(place))
-        return StaticTable(("static-table", place), metadata, place, files, NoopCatalog("static-table"))
+        metadata = FromInputFile.table_metadata(files.new_input(file))
+        return StaticTable(("static-table", file), metadata, file, files, NoopCatalog("static-table"))
 
 
-def _unpacked_size(place: str) -> int:
+def _unpacked_size(path: str) -> int:
     """How large a file is once unpacked, as far as that is no matter: a kilobyte may unpack to a megabyte."""
     size = 0
-    with Location(place).open() as file, gzip.GzipFile(fileobj=file) as unpacked:
+    with Location(path).open() as file, gzip.GzipFile(fileobj=file) as unpacked:
         while size <= LARGEST_METADATA and (piece := unpacked.read(1 << 20)):
             size += len(piece)
     return size
@@ -144,11 +144,11 @@ def _reader_below(folder: str) -> "FileIO":
 
     def read_below(location: str) -> "InputFile":
         require_below(location, folder)
-        place = LOCAL.sub("", location)
-        if not Location(place).is_url:
-            require_files([place])
-            if place.endswith(".avro"):  # a list of data files, read as a whole
-                require_small(os.path.basename(place), os.path.getsize(place))
+        path = LOCAL.sub("", location)
+        if not Location(path).is_url:
+            require_files([path])
+            if path.endswith(".avro"):  # a list of data files, read as a whole
+                require_small(os.path.basename(path), os.path.getsize(path))
         return read(location)
 
     files.new_input = read_below  # type: ignore[method-assign]

@@ -73,7 +73,7 @@ def _stored_once(file: "ParquetFile", columns: Sequence[str]) -> list[str]:
     """The columns of text whose cells take less room than text can."""
     held = _texts_of(file.schema_arrow)
     schema = file.schema
-    named = {schema.column(place).path: place for place in range(len(schema))}
+    named = {schema.column(position).path: position for position in range(len(schema))}
     texts = [name for name in columns if name in held and name in named]
     groups = [file.metadata.row_group(number) for number in range(file.num_row_groups)] if texts else []
     found = []

@@ -142,9 +142,9 @@ def _address(sqlalchemy: ModuleType, url: str) -> "URL":
         path = os.path.abspath(address.database)
         require_files([path])
         require_companions(path)
-        place = quote(path)
+        quoted_path = quote(path)
         # SQLite makes a file that is not there, unless told to read only.
-        return address.set(database=f"file:{place}", query={"mode": "ro", "uri": "true"})
+        return address.set(database=f"file:{quoted_path}", query={"mode": "ro", "uri": "true"})
     return address
 
 

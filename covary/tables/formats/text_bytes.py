@@ -43,7 +43,7 @@ def opened(source: TableSource) -> Iterator[IO[bytes]]:
 def _archive(location: Location, version: str, process: int) -> zipfile.ZipFile:
     """Open a zip and keep it for its other members: to list 20,000 of them for each is the work of hours.
 
-    Each process has its own, as two would move each other's place in the file. The file is closed when
+    Each process has its own, as two would move each other's position in the file. The file is closed when
     neither this nor anyone who reads a member holds the zip any more.
     """
     file = location.open()
