@@ -56,6 +56,11 @@ class Key:
         """The key as a person writes it."""
         return SEPARATOR.join(self.columns)
 
+    @property
+    def is_joint(self) -> bool:
+        """Whether it is made of several columns."""
+        return len(self.columns) > 1
+
 
 def _granularities_of(readings: Sequence[KeyReading]) -> tuple[str, ...]:
     times = [reading.granularities for reading in readings if any(reading.granularities)]

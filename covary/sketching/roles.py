@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import polars as pl
 
@@ -30,7 +29,7 @@ SAMPLED_ROWS, SAMPLED_RUNS = 16_384, 16
 class LeftOut:
     """How many keys or numbers of a table were not sketched, to keep the index in proportion."""
 
-    what: Literal["key columns", "keys of several columns", "number columns"]
+    what: str  # "key columns", "keys of several columns" or "number columns"
     count: int
     offered: int
     are_named: bool  # by a person
@@ -80,58 +79,45 @@ def decide_roles(
         wanted_values: the numbers that a person named.
         size: bytes of the table where it lies, if the sample is not all of it.
     """
-    scheme, whole = config.scheme, size is None
+    whole = size is None
     profiles = profile_columns(rows, whole)
     named = [columns for key in wanted_keys if (columns := split_key(key, rows.columns))]
     own = [column for columns in named for column in columns] if wanted_keys else None
     names, numbers = choose_columns(profiles, table, own, wanted_values)
-    alone = decide_keys([(name,) for name in names], rows, profiles, config.normaliser, whole)
+    candidates = named if wanted_keys else [(name,) for name in names]
+    offered = decide_keys(candidates, rows, profiles, config.normaliser, whole)
     budget = Budget(rows, profiles, config, size)
-    if wanted_keys:
-        offered = decide_keys(named, rows, profiles, config.normaliser, whole)
-        keys = budget.choose_keys(offered, numbers, MOST_BYTES, named=True)
-        alone = [key for key in alone if key.name in collect_readings(keys)]
-    else:
-        offered = alone
-        keys = alone = budget.choose_keys(alone, numbers, budget.room, named=False)
-    kept = budget.choose_numbers(keys, numbers, MOST_BYTES if wanted_keys or wanted_values else budget.room)
-    some, tallies = take_runs(rows, SAMPLED_ROWS, SAMPLED_RUNS), Tallies()
-    read = read_columns(some, collect_readings(alone), scheme, tallies)
+    room = MOST_BYTES if wanted_keys else budget.room
+    keys = budget.choose_keys(offered, numbers, room, named=bool(wanted_keys))
+    kept = budget.choose_numbers(keys, numbers, MOST_BYTES if wanted_values else room)
+    sample, tallies = take_runs(rows, SAMPLED_ROWS, SAMPLED_RUNS), Tallies()
+    read = read_columns(sample, collect_readings(keys), config.scheme, tallies)
     canonical = config.normaliser != NORMALISERS["exact"]
     if canonical and not wanted_keys:
-        joint = find_joint_keys(alone, read, profiles, scheme)
+        joint = find_joint_keys(keys, read, profiles, config.scheme)
         offered = [*offered, *joint]
         keys = [*keys, *budget.choose_joint_keys(joint, keys, kept)]
-    examples = {
-        name: column.examples(some[name], scheme, EXAMPLES_KEPT) for name, column in read.items() if canonical
+    wanted = {*kept}
+    left_out = {key.name for key in offered} - {key.name for key in keys} | {*numbers} - wanted
+    counts = {
+        "key columns": [sum(not key.is_joint for key in some) for some in (offered, keys)],
+        "keys of several columns": [sum(key.is_joint for key in some) for some in (offered, keys)],
+        "number columns": [len(numbers), len(kept)],
     }
-    wanted = set(kept)
-    chosen = {profile.name: profile.number for profile in profiles if profile.name in wanted}
-    dropped = {key.name for key in offered} - {key.name for key in keys} | set(numbers) - wanted
-    profiles = [
-        replace(profile, is_left_out=True) if profile.name in dropped else profile for profile in profiles
-    ]
-    left_out = _left_out(offered, keys, bool(wanted_keys), numbers, kept, bool(wanted_values))
-    roles = Roles(tuple(profiles), tuple(keys), chosen, examples, left_out)
-    return roles, FirstRows(read, tallies) if some.height == rows.height else None
-
-
-def _left_out(
-    offered: Sequence[Key],
-    keys: Sequence[Key],
-    keys_are_named: bool,
-    numbers: Sequence[str],
-    kept: Sequence[str],
-    numbers_are_named: bool,
-) -> tuple[LeftOut, ...]:
-    """Count what is not sketched: keys of one column, keys of several, and numbers."""
-    one, several = (
-        [sum((len(key.columns) > 1) == is_several for key in some) for some in (offered, keys)]
-        for is_several in (False, True)
+    by_person = {"number columns": bool(wanted_values)}
+    roles = Roles(
+        profiles=tuple(replace(each, is_left_out=each.name in left_out) for each in profiles),
+        keys=tuple(keys),
+        numbers={profile.name: profile.number for profile in profiles if profile.name in wanted},
+        examples={
+            name: column.examples(sample[name], config.scheme, EXAMPLES_KEPT)
+            for name, column in read.items()
+            if canonical
+        },
+        left_out=tuple(
+            LeftOut(what, before - after, before, by_person.get(what, bool(wanted_keys)))
+            for what, (before, after) in counts.items()
+            if after < before
+        ),
     )
-    counts = (
-        LeftOut("key columns", one[0] - one[1], one[0], keys_are_named),
-        LeftOut("keys of several columns", several[0] - several[1], several[0], keys_are_named),
-        LeftOut("number columns", len(numbers) - len(kept), len(numbers), numbers_are_named),
-    )
-    return tuple(each for each in counts if each.count)
+    return roles, FirstRows(read, tallies) if sample.height == rows.height else None
