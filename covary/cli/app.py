@@ -7,29 +7,21 @@ import logging
 import os
 import sys
 import time
-from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING
 
 import typer
 
-from covary.cli import ask as comparing
-from covary.cli import options, upkeep
+from covary.cli import ask, options, upkeep
 from covary.cli.commands import Command, Commands, complain
 from covary.errors import CovaryError
-from covary.query.options import GivenOptions
 
 if TYPE_CHECKING:
     from covary.build.options import BuildOptions
     from covary.index.history import Change
     from covary.pipeline.progress_log import OnProgress
-    from covary.query.ask import Index
     from covary.query.describe import IndexSummary
-    from covary.query.hits import Hits
-
-KEYS_SHOWN = 3
-
 
 app = typer.Typer(
     name="covary",
@@ -77,17 +69,17 @@ def demo(keep: options.Keep = None) -> None:
 
             _, _, build_ms = _build([str(data)], folder / shown.INDEX_NAME, BuildOptions(), show_progress)
         opened = open_index(folder / shown.INDEX_NAME)
-        asked = []
+        answers = []
         for words, question, top in (
             ("By airport and hour together", shown.BY_AIRPORT_AND_HOUR, 10),
             ("By time alone, as fine as each table allows", shown.BY_TIME, 20),
         ):
             show(shown.asking_view(question, words))
             table = data / question.file
-            asked.append(opened.query(table, question.key, question.value, top=top))
-            _show_hits(asked[-1], str(table), opened)
-        show(shown.difference_view(*asked))
-    show(shown.after_view(asked, build_ms, keep))
+            answers.append(opened.query(table, question.key, question.value, top=top))
+            ask.show_hits(answers[-1], str(table), opened)
+        show(shown.difference_view(*answers))
+    show(shown.after_view(answers, build_ms, keep))
     for command in shown.next_commands(keep):
         print(f"  {command}")  # left for the terminal to wrap, so that it can be copied
 
@@ -153,20 +145,20 @@ def index(
             remote=remote,
             limits=limits_of(table_timeout, memory),
         )
-        facts, change, elapsed_ms = _build(sources or [], into, asked, show_progress)
+        summary, change, elapsed_ms = _build(sources or [], into, asked, show_progress)
     from covary.cli.index_view import build_view, count_skipped
     from covary.cli.terminal import print_json, show
     from covary.cli.words import names_of
 
     if as_json:
-        print_json(facts.to_dict() | {"change": change.to_dict(), "elapsed_ms": elapsed_ms})
+        print_json(summary.to_dict() | {"change": change.to_dict(), "elapsed_ms": elapsed_ms})
     else:
-        show(build_view(facts, change, elapsed_ms))
+        show(build_view(summary, change, elapsed_ms))
     wrong = []
-    if facts.skipped:
-        wrong.append(f"{count_skipped(facts)} {'was' if len(facts.skipped) == 1 else 'were'} skipped")
-    if facts.damaged:
-        wrong.append(f"read though damaged: {names_of([table.name for table in facts.damaged])}")
+    if summary.skipped:
+        wrong.append(f"{count_skipped(summary)} {'was' if len(summary.skipped) == 1 else 'were'} skipped")
+    if summary.damaged:
+        wrong.append(f"read though damaged: {names_of([table.name for table in summary.damaged])}")
     if strict and wrong:
         done = f"The index is made all the same: {into}"
         raise CovaryError(f"{'; '.join(wrong)}; --strict forbids that. {done}")
@@ -175,7 +167,7 @@ def index(
 def _build(
     sources: list[str], into: Path, asked: "BuildOptions", show_progress: "OnProgress"
 ) -> "tuple[IndexSummary, Change, float]":
-    """Build an index; return its facts, what was done, and the milliseconds."""
+    """Build an index; return what it holds, what was done, and the milliseconds."""
     from covary.build.trust import quoted
     from covary.build.update import update_index
     from covary.pipeline.lost_cluster import giving_up_on
@@ -187,100 +179,25 @@ def _build(
     spark = asked.master or asked.remote or "local[*]"
     with giving_up_on(asked.master, show_progress) as watch, naming_spark(spark):
         update = update_index(sources, into, asked, watch)
-    facts = describe_index(into)
+    summary = describe_index(into)
     if update.confirmed:
         complain(f"from now on {into} may read: {', '.join(map(quoted, update.confirmed))}")
     if update.forgotten:
         complain(update.forgotten)
-    return facts, update.change, (time.perf_counter() - started) * 1e3
+    return summary, update.change, (time.perf_counter() - started) * 1e3
 
 
-@app.command(cls=Command, rich_help_panel="Build")
-def info(
-    index: options.IndexFolder,
-    table: options.TableName = None,
-    as_json: options.Json = False,
-) -> None:
-    """Tell what an index holds, with which settings, and what was skipped and why.
-
-    covary info my.covary
-
-    covary info my.covary --table weather
-    """
-    from covary.cli.index_view import TABLES_SHOWN, columns_view, info_view
-    from covary.cli.terminal import console, print_json, show
-    from covary.query.describe import describe_index
-
-    facts = describe_index(index)
-    chosen = facts.find_table(table) if table is not None else None
-    if as_json and chosen:
-        print_json(asdict(chosen))
-    elif as_json:
-        print_json(facts.to_dict() | {"contents": [asdict(each) for each in facts.contents]})
-    else:
-        show(
-            columns_view(chosen)
-            if chosen
-            else info_view(facts, TABLES_SHOWN if console().is_terminal else None)
-        )
-
-
-@app.command(cls=Command, rich_help_panel="Ask")
-@options.query_options(*options.OPTIONS)
-def query(
-    table: options.Table,
-    key: options.Key,
-    value: options.Value,
-    index: options.AskedIndex,
-    *,
-    as_json: options.Json = False,
-    **chosen: Unpack[GivenOptions],
-) -> None:
-    """Find the columns that join with yours and move together with it.
-
-    covary query sales.csv --key date --value revenue --index my.covary
-
-    covary query sales.csv --key date --value revenue --index my.covary --measure spearman --json
-
-    covary query sales.csv --key date,zip --value revenue --index my.covary --max-q 0.05 --explain
-    """
-    from covary.cli.progress import showing_work
-    from covary.cli.terminal import print_json
-    from covary.query.ask import open_index
-
-    opened = open_index(index)
-    with showing_work() as show:
-        hits = opened.query(table, key, value, on_progress=show, **chosen)
-    if as_json:
-        print_json(hits.to_dict())
-    else:
-        _show_hits(hits, table, opened)
-
-
-def _show_hits(hits: "Hits", table: str, index: "Index") -> None:
-    from covary.cli.answer_view import hits_view, no_hits_view
-    from covary.cli.join_words import explanations_view
-    from covary.cli.terminal import console, show
-    from covary.query.describe import describe_index
-    from covary.sketching.open_table import open_table
-
-    if hits:
-        show(hits_view(hits, console().width))
-        if any(hit.explanation for hit in hits):
-            show(explanations_view(hits))
-        return
-    mine = open_table(table, hits.query.key)
-    rows = next(mine.batches).drop_nulls().unique(maintain_order=True).head(KEYS_SHOWN)
-    keys = [", ".join(map(str, row)) for row in rows.rows()]
-    show(no_hits_view(hits, describe_index(index.path), mine.path, mine.columns, keys))
-
-
-app.command(cls=Command, rich_help_panel="Ask")(comparing.pairs)
-app.command(cls=Command, rich_help_panel="Ask")(comparing.estimate)
-app.command(cls=Command, rich_help_panel="Keep in order")(upkeep.remove)
-app.command(cls=Command, rich_help_panel="Keep in order")(upkeep.compact)
-app.command(cls=Command, rich_help_panel="Keep in order")(upkeep.history)
-app.command(cls=Command, rich_help_panel="Keep in order")(upkeep.check)
+for command, panel in (
+    (upkeep.info, "Build"),
+    (ask.query, "Ask"),
+    (ask.pairs, "Ask"),
+    (ask.estimate, "Ask"),
+    (upkeep.remove, "Keep in order"),
+    (upkeep.compact, "Keep in order"),
+    (upkeep.history, "Keep in order"),
+    (upkeep.check, "Keep in order"),
+):
+    app.command(cls=Command, rich_help_panel=panel)(command)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The commands that keep an index in order: remove, compact, history, check."""
+"""The commands that look after an index: info, remove, compact, history, check."""
 
 import time
 from dataclasses import asdict
@@ -10,6 +10,32 @@ from covary.errors import CovaryError
 
 if TYPE_CHECKING:
     from covary.index.history import Change
+
+
+def info(
+    index: options.IndexFolder,
+    table: options.TableName = None,
+    as_json: options.Json = False,
+) -> None:
+    """Tell what an index holds, with which settings, and what was skipped and why.
+
+    covary info my.covary
+
+    covary info my.covary --table weather
+    """
+    from covary.cli.index_view import TABLES_SHOWN, columns_view, info_view
+    from covary.cli.terminal import console, print_json, show
+    from covary.query.describe import describe_index
+
+    summary = describe_index(index)
+    chosen = summary.find_table(table) if table is not None else None
+    if as_json and chosen:
+        print_json(asdict(chosen))
+    elif as_json:
+        print_json(summary.to_dict() | {"contents": [asdict(each) for each in summary.contents]})
+    else:
+        most = TABLES_SHOWN if console().is_terminal else None
+        show(columns_view(chosen) if chosen else info_view(summary, most))
 
 
 def remove(index: options.IndexFolder, tables: options.Removed, as_json: options.Json = False) -> None:

@@ -607,13 +607,13 @@ def test_the_demo_overwrites_nothing(tmp_path):
     for name in ("flights.csv.zip", "weather.csv"):
         pl.DataFrame(hours).write_csv(data / name)
     kept = tmp_path / "kept"
-    covary.cli.demo.copied_to(kept, data)
-    covary.cli.demo.copied_to(kept, data)  # once more
+    covary.cli.demo.copy_data(kept, data)
+    covary.cli.demo.copy_data(kept, data)  # once more
     for name in ("weather.csv", "daily_weather.csv", "flights.csv.zip"):
         written = (kept / "data" / name).read_bytes()
         (kept / "data" / name).write_text("mine")
         with pytest.raises(CovaryError, match=f"{name} is not the demo's"):
-            covary.cli.demo.copied_to(kept, data)
+            covary.cli.demo.copy_data(kept, data)
         assert (kept / "data" / name).read_text() == "mine"
         (kept / "data" / name).write_bytes(written)
 
