@@ -206,6 +206,7 @@ class _Process:
         self._seconds: float | None = None
         self._memory: int | None = None
         self._since = 0.0
+        self._seconds_to_wait = POLL_SECONDS
 
     def is_mine(self) -> bool:
         """Whether this process started it, for the covary that it would load itself."""
@@ -257,7 +258,7 @@ class _Process:
                 self.kill()
 
     def _next(self) -> tuple[bytes, bytes]:
-        while not self._waiting.poll(POLL_SECONDS * 1e3):
+        while not self._waiting.poll(self._seconds_to_wait * 1e3):
             self._require_limits()
         self._require_limits()
         kind = _read(self._answers, 1)
@@ -273,8 +274,12 @@ class _Process:
             raise Stopped
         if self._seconds is not None and time.monotonic() - self._since > self._seconds:
             raise EndedEarly(Ended(self._step, TOO_LONG, self._seconds))
-        if self._memory is not None and _memory_of(self._started.pid) > self._memory:
-            raise EndedEarly(Ended(self._step, TOO_LARGE, self._memory))
+        if self._memory is not None:
+            held = _memory_of(self._started.pid)
+            if held > self._memory:
+                raise EndedEarly(Ended(self._step, TOO_LARGE, self._memory))
+            # Memory is filled at some gigabytes a second: near the limit, twenty looks a second are too few.
+            self._seconds_to_wait = POLL_SECONDS if held < self._memory / 3 else POLL_SECONDS / 10
 
 
 def _memory_of(process: int) -> int:

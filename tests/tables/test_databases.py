@@ -5,7 +5,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import replace
 
 import duckdb
@@ -715,3 +715,17 @@ def test_a_sketch_is_the_same_wherever_the_rows_are(sold, shop, ducks, tmp_path,
         found = sketch(place, key, value, size=64)
         assert found.key_hashes.tolist() == expected.key_hashes.tolist(), place
         assert found.values.tolist() == expected.values.tolist(), place
+
+
+def test_a_view_that_makes_huge_cells_is_refused(tmp_path):
+    with closing(sqlite3.connect(tmp_path / "huge.sqlite")) as file:
+        file.execute("CREATE VIEW huge AS SELECT hex(zeroblob(90000000)) AS place, 1 AS y")
+    with pytest.raises(UnreadableTable, match="string or blob too big"):
+        read_whole(table_at(tmp_path / "huge.sqlite"))
+
+
+def test_a_duckdb_view_that_makes_huge_cells_is_refused(tmp_path):
+    with duckdb.connect(str(tmp_path / "huge.duckdb")) as file:
+        file.execute("CREATE VIEW huge AS SELECT repeat('x', 1000000000) AS place, i AS y FROM range(9) t(i)")
+    with pytest.raises(UnreadableTable, match="Out of Memory"):
+        read_whole(table_at(tmp_path / "huge.duckdb"))

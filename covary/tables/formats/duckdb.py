@@ -30,7 +30,12 @@ UNION ALL SELECT schema_name, view_name, NULL FROM duckdb_views() WHERE NOT inte
 ORDER BY ALL
 """
 # A file from anywhere must not make us read others, or the network, by way of its views.
-SETTINGS: dict[str, str | bool | int | float | list[str]] = {"threads": 1, "enable_external_access": False}
+# A view can make cells that fill the memory before anybody looks; what is sorted or joined goes to the disk.
+SETTINGS: dict[str, str | bool | int | float | list[str]] = {
+    "threads": 1,
+    "memory_limit": "1GB",
+    "enable_external_access": False,
+}
 IN_REACH = "CASE WHEN {0} BETWEEN '0001-01-01' AND '9999-12-31' THEN {0} END AS {0}"
 
 

@@ -20,6 +20,7 @@ COMPANIONS = ("-journal", "-wal", "-shm")  # which SQLite opens without a look a
 # Of SQLite's own machine: some milliseconds of work, beside which a call of Python is nothing.
 STEPS_BETWEEN_LOOKS = 100_000
 JOURNAL_MODE, WRITE_AHEAD = 18, 2  # a byte of the file's header, and what it says
+LARGEST_CELL = 1 << 27  # bytes; a view can make one that fills the memory before anybody looks
 LEAST_ROW_BYTES = 8  # rows may be numbered far higher than they are many
 NO_NUMBERS = "no such column"
 PRIMARY_CODE = 0xFF  # of an error; the other bits tell more of it
@@ -133,6 +134,7 @@ def _reading(path: str) -> Iterator[sqlite3.Connection]:
         with closing(sqlite3.connect(_address(path), uri=True)) as database:
             let_python_look(database)
             database.text_factory = lambda text: text.decode("utf-8", "replace")
+            database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LARGEST_CELL)
             # A view in a file from anywhere runs no more than SQL.
             database.execute("PRAGMA trusted_schema = OFF")
             yield database
