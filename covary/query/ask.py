@@ -26,7 +26,7 @@ from covary.query.stored_sketches import StoredSketches
 from covary.sketching.key_choice import split_key
 from covary.sketching.key_columns import SEPARATOR
 from covary.sketching.open_table import Frame, KeyName, open_table
-from covary.sketching.sketch_table import Asked, sketch_table
+from covary.sketching.sketch_table import PairSketches, sketch_table
 from covary.sketching.sketch_types import Sketch, SketchConfig
 from covary.statistics.estimate import HowToMeasure
 from covary.statistics.join import join
@@ -192,7 +192,7 @@ def _hits(
     options: QueryOptions,
     answer: Answer,
     by_chance: tuple[Hit, ...] | None,
-    asked: Asked,
+    asked: PairSketches,
     started: float,
 ) -> Hits:
     """Tell a person what joins, what was asked, and what was left out."""

@@ -13,13 +13,13 @@ from covary.query.hits import Explanation, Hit, MetColumns
 from covary.query.stored_sketches import StoredSketches
 from covary.sketching.key_choice import split_key
 from covary.sketching.key_columns import Examples, read_columns
-from covary.sketching.sketch_table import Asked, AskedSketch
+from covary.sketching.sketch_table import PairSketches, SketchWithKey
 
 EXAMPLES_SHOWN = 3
 QUERY_EXAMPLES = 4096
 
 
-def explain_hit(hit: Hit, asked: Asked, index: StoredSketches) -> Explanation:
+def explain_hit(hit: Hit, asked: PairSketches, index: StoredSketches) -> Explanation:
     """Say how the keys of a hit met those of the query, column by column."""
     query = next(each for each in asked.sketches if each.sketch.pair.key == hit.query_key)
     notes = _column_notes(hit.table, index)
@@ -41,7 +41,7 @@ def _column_notes(table: str, index: StoredSketches) -> dict[str, dict[str, Any]
 
 def _met(
     hit: Hit,
-    query: AskedSketch,
+    query: SketchWithKey,
     place: int,
     note: dict[str, Any],
     rows: pl.DataFrame,

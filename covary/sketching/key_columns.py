@@ -39,7 +39,7 @@ class Key:
     columns: tuple[str, ...]
     readings: tuple[KeyReading, ...]
     granularities: tuple[str, ...]  # at which it is sketched, finest first; ("",) without times
-    stored: bool = True  # or only asked with: then there is room at every granularity
+    stored: bool = True  # in an index, or else of a query, which has full room at every granularity
 
     @classmethod
     def of(cls, columns: tuple[str, ...], readings: tuple[KeyReading, ...]) -> "Key":
@@ -47,7 +47,7 @@ class Key:
         offered = readings[0].offered if len(readings) == 1 else _granularities_of(readings)
         return cls(columns, readings, offered)
 
-    def asked(self) -> "Key":
+    def for_query(self) -> "Key":
         """Return the key as a query has it: not stored, so at every granularity, however few its keys."""
         return replace(self, granularities=_granularities_of(self.readings), stored=False)
 

@@ -42,7 +42,7 @@ def sketch_batches(
     `known` holds the key columns of the first batch, if they have been read.
     """
     waiting: list[list[Partial]] = []
-    of_keys = Tallies()
+    key_tallies = Tallies()
     row = chunk * CHUNK_ROWS
     weight = 0
     for rows in batches:
@@ -51,13 +51,13 @@ def sketch_batches(
             waiting.append(sketch_columns(known, keys, read, config, table, row))
             known = None
         else:
-            waiting.append(sketch_rows(rows, keys, read, config, table, row, of_keys))
+            waiting.append(sketch_rows(rows, keys, read, config, table, row, key_tallies))
         row += rows.height
         weight += _weight(waiting[-1])
         if len(waiting) >= PARTIALS_AT_ONCE or (len(waiting) > 1 and weight >= BYTES_AT_ONCE):
             waiting = [merge_partials(waiting, config)]
             weight = _weight(waiting[0])
-    for name, tally in of_keys.items():
+    for name, tally in key_tallies.items():
         if name not in numbers:  # a column that is both is counted once
             tallies.add(name, tally)
     return merge_partials(waiting, config)
@@ -93,12 +93,12 @@ def sketch(
     config = SketchConfig(size, (aggregate,), hash, choose_normaliser(key_text, hash))
     if not isinstance(value, str):
         raise NoSuchColumn(value, "the table", ())
-    asked = sketch_table(open_table(frame, key, value), value, config)
-    return next(iter(asked.at(by))).sketch
+    sketches = sketch_table(open_table(frame, key, value), value, config)
+    return next(iter(sketches.at(by))).sketch
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class AskedSketch:
+class SketchWithKey:
     """A sketch of a queried table: at one granularity, with the columns of its key in one order."""
 
     sketch: Sketch
@@ -106,14 +106,14 @@ class AskedSketch:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Asked:
+class PairSketches:
     """All sketches of one ⟨key, number⟩ pair of a table, finest granularity first."""
 
-    sketches: tuple[AskedSketch, ...]
+    sketches: tuple[SketchWithKey, ...]
     rows: pl.DataFrame  # the first of the table, to show keys as they are written
     damage: tuple[str, ...] = ()  # what is wrong with the table
 
-    def at(self, granularity: str | None) -> tuple[AskedSketch, ...]:
+    def at(self, granularity: str | None) -> tuple[SketchWithKey, ...]:
         """Return the sketches of one granularity, or all."""
         if granularity is None:
             return self.sketches
@@ -137,7 +137,9 @@ class Asked:
         return tuple(name for name, reading in times if reading.time and reading.time.ambiguous)
 
 
-def sketch_table(table: OpenTable, value: str, config: SketchConfig, *, any_order: bool = False) -> Asked:
+def sketch_table(
+    table: OpenTable, value: str, config: SketchConfig, *, any_order: bool = False
+) -> PairSketches:
     """Sketch one pair of an opened table at every granularity, refusing columns that can't serve.
 
     Args:
@@ -155,23 +157,17 @@ def sketch_table(table: OpenTable, value: str, config: SketchConfig, *, any_orde
     if first is None or not first.height:
         raise UnusableColumn(f"{name} has no rows")
     second = next(table.batches, None)
-    whole = second is None
-    seen = first if table.sample is None else table.sample
-    profiles = profile_columns(seen, whole)
+    batches = chain([first], [] if second is None else [second], table.batches)
+    sample, whole = first if table.sample is None else table.sample, second is None
+    profiles = profile_columns(sample, whole)
     for column in table.key:
         _check_key(first, column, profiles, name)
     orders = list(permutations(table.key)) if any_order else [table.key]
-    keys = [each.asked() for each in decide_keys(orders, seen, profiles, config.normaliser, whole)]
+    decided = decide_keys(orders, sample, profiles, config.normaliser, whole)
+    keys = {key.name: key.for_query() for key in decided}
     numbers = {each.name: each.number for each in profiles if each.name == value}
     try:
-        partials = sketch_batches(
-            chain([first], [] if second is None else [second], table.batches),
-            keys,
-            numbers,
-            config,
-            Tallies(),
-            table.name,
-        )
+        partials = sketch_batches(batches, [*keys.values()], numbers, config, Tallies(), table.name)
     except pl.exceptions.PanicException as problem:  # a date beyond what can be written, for example
         raise UnusableColumn(
             f"{SEPARATOR.join(table.key)!r} or {value!r} of {name} can't be read: {problem}"
@@ -179,14 +175,13 @@ def sketch_table(table: OpenTable, value: str, config: SketchConfig, *, any_orde
     damage = tuple(table.damage)
     if damage:
         warnings.warn(f"{name} is damaged: {'; '.join(damage)}", DamagedTable, stacklevel=3)
-    finished = finish(partials, config)
-    if not finished[0].size:
-        raise UnusableColumn(_why_empty(first, table.key, value, name, finished[0].counts.null_keys))
-    of_key = {key.name: key for key in keys}
-    asked = [AskedSketch(each, of_key[each.pair.key]) for each in finished]
-    finest = list(keys[0].granularities)
-    ordered = sorted(asked, key=lambda each: finest.index(each.sketch.pair.granularity))
-    return Asked(tuple(ordered), first, damage)
+    sketches = finish(partials, config)
+    if not sketches[0].size:
+        raise UnusableColumn(_why_empty(first, table.key, value, name, sketches[0].counts.null_keys))
+    finest_first = next(iter(keys.values())).granularities
+    sketches.sort(key=lambda sketch: finest_first.index(sketch.pair.granularity))
+    with_keys = tuple(SketchWithKey(sketch, keys[sketch.pair.key]) for sketch in sketches)
+    return PairSketches(with_keys, first, damage)
 
 
 def _check_key(rows: pl.DataFrame, key: str, profiles: Sequence[ColumnProfile], table: str) -> None:
