@@ -28,8 +28,8 @@ from covary.pipeline.spark_errors import check_address, naming_spark
 from covary.query.ask import open_index
 from covary.secrets import Secrets
 from covary.sketching.sketch_table import sketch
-from covary.tables.discover import find_tables, source_name, table_at
-from covary.tables.url_marks import mark_of, state_folder
+from covary.tables.discover import find_table, find_tables, name_source
+from covary.tables.url_marks import find_state_folder, make_mark
 
 build_index = partial(covary.build_index, runner="process")
 
@@ -186,7 +186,7 @@ def test_no_secret_is_in_an_index_nor_on_the_screen(web, tmp_path, capfd, monkey
     assert f"{web.address}/two.zip?token=…&pw=…" in shown[0] + shown[1]
     assert b"127.0.0.1:1/db" in everything_in(into)
     # A table is not told what moves with itself.
-    [own] = tables.filter(path=source_name(web.url("/a.csv", page=1)))["name"]
+    [own] = tables.filter(path=name_source(web.url("/a.csv", page=1)))["name"]
     hits = open_index(into).query(web.url("/a.csv", page=1), key="place", value="x").hits
     assert {"two/one", "two/two"} <= {hit.table for hit in hits} <= {*read} - {own}
 
@@ -245,9 +245,9 @@ def test_a_file_of_a_name_like_a_url_is_a_file(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path(name).parent.mkdir(exist_ok=True)
     pl.DataFrame({"place": PLACES, "y": range(60)}).write_csv(name)
-    assert source_name(name) == str(tmp_path / name)
+    assert name_source(name) == str(tmp_path / name)
     [table] = find_tables([name]).tables
-    assert table.location.text == table_at(name).location.text == str(tmp_path / name)
+    assert table.location.text == find_table(name).location.text == str(tmp_path / name)
     glob = f"{name[:-5]}*.csv"
     assert [table.location.text for table in find_tables([glob]).tables] == [str(tmp_path / name)]
 
@@ -283,8 +283,12 @@ def test_what_was_not_stored_is_asked_for_again_and_its_tables_stay(web, tmp_pat
 
 
 def test_a_source_that_lacks_what_was_hidden_is_not_fetched_as_it_is(web, tmp_path):
-    shown = source_name(web.url("/a.csv", page=1))
-    for look in (lambda: find_tables([shown]), lambda: table_at(shown), lambda: sketch(shown, "place", "x")):
+    shown = name_source(web.url("/a.csv", page=1))
+    for look in (
+        lambda: find_tables([shown]),
+        lambda: find_table(shown),
+        lambda: sketch(shown, "place", "x"),
+    ):
         with pytest.raises(UnreadableTable, match="name it again in full"):
             look()
     assert web.asked == []
@@ -296,7 +300,7 @@ def test_a_table_is_removed_by_the_url_that_it_was_named_by(web, tmp_path):
     build_index([first, second, tmp_path / "good.csv"], tmp_path / "index")
     remove_tables(tmp_path / "index", first)
     left = open_index(tmp_path / "index").tables["path"].to_list()
-    assert sorted(left) == sorted([source_name(second), str(tmp_path / "good.csv")])
+    assert sorted(left) == sorted([name_source(second), str(tmp_path / "good.csv")])
     with pytest.raises(CovaryError) as told:
         remove_tables(tmp_path / "index", web.url("/b.csv"))
     assert secrets_in(all_told(told.value)) == []
@@ -344,7 +348,7 @@ CLOSED = "127.0.0.1:1"
         "spark:SELECT * FROM csv.`s3a://KEY-hush:hush@bucket/x`",
     ],
 )
-@pytest.mark.parametrize("look", [table_at, lambda source: find_tables([source])], ids=["table", "tables"])
+@pytest.mark.parametrize("look", [find_table, lambda source: find_tables([source])], ids=["table", "tables"])
 def test_no_error_of_any_library_tells_a_secret(web, source, look):
     with pytest.raises(CovaryError) as told:
         look(source.format(web=web.address))
@@ -358,7 +362,7 @@ def test_no_error_on_the_way_tells_a_secret(web, monkeypatch):
         sketch(url, "place", "x")
     assert secrets_in(all_told(told.value)) == []
     assert told.value.__cause__ is None
-    table = table_at(web.url("/a.csv"))
+    table = find_table(web.url("/a.csv"))
     assert secrets_in(table.location.shown + table.name) == []
     web.tokens.clear()
     with pytest.raises(UnreadableTable) as told:
@@ -439,18 +443,18 @@ def other_state(tmp_path, monkeypatch):
 
 
 def test_only_who_has_the_key_can_try_values(other_state, monkeypatch):
-    mine = mark_of("https://h/a.csv?pin=1234")
-    assert state_folder() == other_state
+    mine = make_mark("https://h/a.csv?pin=1234")
+    assert find_state_folder() == other_state
     assert len(mine) == 8
-    assert mark_of("https://h/a.csv?pin=1234") == mine
-    assert len({mark_of(f"https://h/a.csv?pin={pin}") for pin in range(100)}) == 100
-    assert mark_of("https://h/b.csv?pin=1234") != mine  # nor does it tell where else the value is used
+    assert make_mark("https://h/a.csv?pin=1234") == mine
+    assert len({make_mark(f"https://h/a.csv?pin={pin}") for pin in range(100)}) == 100
+    assert make_mark("https://h/b.csv?pin=1234") != mine  # nor does it tell where else the value is used
     [key] = other_state.iterdir()
     assert stat.S_IMODE(key.stat().st_mode) == 0o600
     assert stat.S_IMODE(other_state.stat().st_mode) == 0o700
     assert len(key.read_bytes()) == 32
     monkeypatch.setenv("XDG_STATE_HOME", str(other_state / "third"))
-    assert mark_of("https://h/a.csv?pin=1234") != mine
+    assert make_mark("https://h/a.csv?pin=1234") != mine
 
 
 def test_no_key_is_made_where_none_is_needed(other_state):
@@ -460,8 +464,8 @@ def test_no_key_is_made_where_none_is_needed(other_state):
         "https://me:pw@h/a.csv?X-Amz-Signature=1&sig=2",
         "s3://b/x",
     ):
-        assert mark_of(url) == ""
-    assert mark_of("https://h/a.csv?page=1", make_key=False) == ""
+        assert make_mark(url) == ""
+    assert make_mark("https://h/a.csv?page=1", make_key=False) == ""
     assert not other_state.exists()
 
 
@@ -469,11 +473,11 @@ def test_a_key_that_can_not_be_kept_is_told_with_what_to_do(tmp_path, monkeypatc
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
     with pytest.raises(CovaryError, match="set XDG_STATE_HOME to a folder that you can write to"):
-        mark_of("https://h/a.csv?page=1")
+        make_mark("https://h/a.csv?page=1")
 
 
 def test_two_that_make_the_key_at_once_have_the_same(other_state):
-    marking = "from covary.tables.url_marks import mark_of; print(mark_of('https://h/a.csv?page=1'))"
+    marking = "from covary.tables.url_marks import make_mark; print(make_mark('https://h/a.csv?page=1'))"
     command = [sys.executable, "-c", marking]
     children = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(4)]
     marks = {child.communicate(timeout=60)[0] for child in children}

@@ -9,11 +9,11 @@ from covary.build.changes import KnownTable
 from covary.errors import CovaryError, NoTables
 from covary.index.manifest import Manifest
 from covary.secrets import Secrets
-from covary.tables.discover import Listing, source_name
+from covary.tables.discover import Listing, name_source
 from covary.tables.local import matches
 from covary.tables.location import Location
 from covary.tables.skipped import Why
-from covary.tables.source import table_place
+from covary.tables.source import locate_table
 
 Source = str | os.PathLike[str]
 
@@ -22,7 +22,7 @@ def sources_of(named: Sequence[Source], settings: Manifest, folder: Path) -> dic
     """Return every source of an index by the name it is remembered by, as it was given now or before."""
     given: dict[str, str] = {}
     for source in [os.fspath(each) for each in named]:
-        name = source_name(source)
+        name = name_source(source)
         if Secrets.of(given.setdefault(name, source)) != Secrets.of(source):
             raise CovaryError(f"{name} is named twice, each time with another user or password; name it once")
     if not (given or settings.sources):
@@ -60,7 +60,7 @@ def removed_by_hand(named: Sequence[Source], settings: Manifest) -> set[str]:
 
     A source that the index has is named every night; one that it has not is named to have its tables.
     """
-    given = {source_name(os.fspath(source)) for source in named}
+    given = {name_source(os.fspath(source)) for source in named}
     new = given.difference(settings.sources)
     return {
         place
@@ -91,6 +91,6 @@ def without_removed(away: Set[str], listing: Listing, places: Mapping[str, str])
         reasons = "".join(f"; {each.path}: {each.reason.text}" for each in listing.skipped[:3])
         raise NoTables(f"no tables in {', '.join(places)}{reasons}; no index was changed")
     return listing._replace(
-        tables=[table for table in listing.tables if table_place(*table.identity) not in away],
+        tables=[table for table in listing.tables if locate_table(*table.identity) not in away],
         skipped=[each for each in listing.skipped if each.path not in away],
     )

@@ -14,7 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from covary.errors import UntrustedSources
-from covary.tables.url_marks import state_folder
+from covary.tables.url_marks import find_state_folder
 
 RECORDS = "given-sources"
 LARGEST_RECORD = 64 << 20
@@ -109,7 +109,7 @@ def _note(digests: Collection[str], index: Path) -> None:
 
 
 def _record_of(index: Path) -> Path:
-    return state_folder() / RECORDS / f"{_digest(_name_of(index))}.json"
+    return find_state_folder() / RECORDS / f"{_digest(_name_of(index))}.json"
 
 
 def _name_of(index: Path) -> str:

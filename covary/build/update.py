@@ -45,8 +45,8 @@ from covary.query.open_segment import compile_ahead
 from covary.sketching.key_choice import split_key
 from covary.sketching.key_columns import SEPARATOR
 from covary.sketching.open_table import KeyName
-from covary.tables.databases import held_in_one_state
-from covary.tables.discover import find_tables, source_name, with_checksums
+from covary.tables.databases import hold_in_one_state
+from covary.tables.discover import add_checksums, find_tables, name_source
 from covary.tables.source import SPARK
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ def update_index(
         current = None if options.fresh or draft.before is None else read_manifest(folder)
         manifest = options.require_same(current, folder) if current else options.new_manifest()
         sources = sources_of(named, manifest, folder)
-        given = {source_name(os.fspath(source)) for source in named}
+        given = {name_source(os.fspath(source)) for source in named}
         confirmed = require_given(sources, given, folder, confirmed=options.trust_sources)
         previous = open_previous_index(folder, manifest, repair=options.repair)
         away = removed_by_hand(named, manifest)
@@ -211,7 +211,7 @@ def _find_changes(
     listing = with_emptied_sources(without_index(listing, previous.folder), known, there)
     listing = without_removed(away, listing, sources)
     if options.checksum:
-        listing = with_checksums(listing)
+        listing = add_checksums(listing)
     changes = compare(
         listing,
         known,
@@ -234,7 +234,7 @@ def _read_tables(
     for name in (PARTS, PROGRESS):
         (scratch / name).mkdir()
     read_by_spark = [table for table in changes.read if table.format == SPARK]
-    with held_in_one_state([table for table in changes.read if table.format != SPARK]) as tables:
+    with hold_in_one_state([table for table in changes.read if table.format != SPARK]) as tables:
         plan = plan_apart(tables, settings)
         names, left_out = plan.segments, [*plan.settled, *changes.left_out]
         with watching(scratch / PROGRESS, len(changes.read) - len(plan.settled), on_progress):

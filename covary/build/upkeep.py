@@ -17,10 +17,10 @@ from covary.index.merge import Part, entries_by_table, merged, room_for, without
 from covary.index.segment_files import Segment, StoredSegment, open_segment, write_segment
 from covary.index.segment_layout import build_segment
 from covary.sketching.hashing import HashScheme
-from covary.tables.discover import source_name
+from covary.tables.discover import name_source
 from covary.tables.local import matches
 from covary.tables.location import Location
-from covary.tables.source import table_place
+from covary.tables.source import locate_table
 
 OnProgress = Callable[[int, int], None]
 MOST_SMALL = 10  # segments, before they are merged
@@ -162,7 +162,7 @@ def _is_in(source: str, folder: str) -> bool:
 
 def excluded(table: KnownTable) -> str:
     """Return what a table is remembered by that was removed by hand."""
-    return table_place(table.path, table.member)
+    return locate_table(table.path, table.member)
 
 
 def _parted(
@@ -172,18 +172,18 @@ def _parted(
     known_names = {table.name for table in known if table.problem is None}
     remembered = {source.rstrip("/") for source in sources}
     names = [
-        each for each in wanted if each in known_names or source_name(each).rstrip("/") not in remembered
+        each for each in wanted if each in known_names or name_source(each).rstrip("/") not in remembered
     ]
-    return names, {source_name(each) for each in wanted if each not in names}
+    return names, {name_source(each) for each in wanted if each not in names}
 
 
 def _tables_named(name: str, known: Sequence[KnownTable], index: Path) -> list[KnownTable]:
     """Return the tables of a name or a path, or if there is none, of a glob of these."""
-    path = source_name(name)
+    path = name_source(name)
     found = [
         table
         for table in known
-        if table.name == name or path in {table.path, table_place(table.path, table.member)}
+        if table.name == name or path in {table.path, locate_table(table.path, table.member)}
     ]
     found = found or [
         table

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
-from covary.tables.source import table_place
+from covary.tables.source import locate_table
 
 COLUMN_NOTE = pl.Struct(
     {
@@ -116,7 +116,7 @@ class TableRecord:
     @property
     def location(self) -> str:
         """Where it is, and which table of what is there."""
-        return table_place(self.path, self.member)
+        return locate_table(self.path, self.member)
 
     def columns_as(self, role: str) -> list[str]:
         """Return the names of the columns that serve as "key" or as "number"."""

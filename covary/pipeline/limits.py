@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from covary.errors import CovaryError
 from covary.pipeline.reading_process import DIED, TOO_LARGE, TOO_LONG, Ended
-from covary.tables.registry import is_one_file, reader_of
+from covary.tables.registry import get_reader, is_one_file
 from covary.tables.source import TableSource
 
 # A thousandth of the speed at which tables are usually read, and time for a slow server to answer.
@@ -51,7 +51,7 @@ class Limits:
         """How many bytes of memory one of the parts of a table may take."""
         if self.memory is not None:
             return self.memory
-        more = table.size // parts * MEMORY_PER_BYTE if reader_of(table).is_read_whole else 0
+        more = table.size // parts * MEMORY_PER_BYTE if get_reader(table).is_read_whole else 0
         return DEFAULT_MEMORY + more // SHOWN_MEMORY * SHOWN_MEMORY
 
     def allow_more(self, problem: str) -> bool:

@@ -11,9 +11,9 @@ from covary.pipeline.limits import DEFAULT_LIMITS, Limits
 from covary.pipeline.table_notes import BAD_TABLE, failed, notes_of, record_of
 from covary.sketching.roles import Roles, decide_roles
 from covary.sketching.sketch_types import ColumnPair, SketchConfig
-from covary.tables.read import Chunk, layout_of, plan_chunks, sample_rows
+from covary.tables.read import Chunk, plan_chunks, read_layout, sample_rows
 from covary.tables.reader import Layout
-from covary.tables.registry import reader_of
+from covary.tables.registry import get_reader
 from covary.tables.source import TableSource
 
 CHUNK_BYTES = 32 << 20
@@ -155,7 +155,7 @@ def decided_table(
 
 
 def _chunk_bytes(table: TableSource) -> int:
-    smallest = PACKED_CHUNK_BYTES if reader_of(table).is_packed else CHUNK_BYTES
+    smallest = PACKED_CHUNK_BYTES if get_reader(table).is_packed else CHUNK_BYTES
     return max(smallest, -(-table.size // MOST_CHUNKS))
 
 
@@ -168,7 +168,7 @@ def cut_table(table: TableSource, chunk_bytes: int, settings: TaskSettings) -> C
 
 
 def _cut(table: TableSource, chunk_bytes: int, settings: TaskSettings) -> LargeTable | None:
-    layout = layout_of(table)
+    layout = read_layout(table)
     chunks = plan_chunks(table, layout, chunk_bytes)
     if len(chunks) == 1:
         return None

@@ -35,7 +35,7 @@ from covary.pipeline.tasks import (
     sketch_one_group,
 )
 from covary.tables.source import TableSource
-from covary.tables.spark_catalog import spark_reason
+from covary.tables.spark_catalog import describe_spark_error
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -115,7 +115,7 @@ def sketch_spark_tables(
                 reason = (
                     problem.reason
                     if isinstance(problem, UnreadableTable)
-                    else spark_reason(problem, source.location.text)
+                    else describe_spark_error(problem, source.location.text)
                 )
                 left_out.append(record_of(source, problem=reason))
     finally:

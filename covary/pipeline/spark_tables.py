@@ -11,11 +11,11 @@ import polars as pl
 import pyarrow as pa
 
 from covary.errors import UnreadableTable
-from covary.tables.arrow_frames import BLOCK_BYTES, from_arrow, gathered, plain_names
+from covary.tables.arrow_frames import BLOCK_BYTES, find_plain_columns, from_arrow, gather_frames
 from covary.tables.read import SAMPLE_ROWS
 from covary.tables.reader import Layout
 from covary.tables.source import TableSource
-from covary.tables.spark_catalog import spark_rows
+from covary.tables.spark_catalog import open_spark_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -26,8 +26,8 @@ ROWS_PER_BATCH = ("spark.sql.execution.arrow.maxRecordsPerBatch", "100000")
 
 def sample_of(source: TableSource, spark: "SparkSession") -> tuple[Layout, pl.DataFrame]:
     """Some rows, to decide the columns' roles, and the columns that can serve."""
-    some = spark_rows(source.location.text, spark).limit(SAMPLE_ROWS).toArrow()
-    layout = Layout(plain_names(some.schema))
+    some = open_spark_rows(source.location.text, spark).limit(SAMPLE_ROWS).toArrow()
+    layout = Layout(find_plain_columns(some.schema))
     if not layout.columns:
         raise UnreadableTable(source.location.text, "it has no columns that can be a key or a number")
     sample = pl.from_arrow(some)
@@ -38,7 +38,7 @@ def sample_of(source: TableSource, spark: "SparkSession") -> tuple[Layout, pl.Da
 def numbered_rows(source: TableSource, columns: tuple[str, ...], spark: "SparkSession") -> "DataFrame":
     """Some columns of all rows, each with the number of its partition."""
     wanted = [f"`{column.replace('`', '``')}`" for column in columns]
-    return spark_rows(source.location.text, spark).selectExpr(*wanted, f"spark_partition_id() AS {PART}")
+    return open_spark_rows(source.location.text, spark).selectExpr(*wanted, f"spark_partition_id() AS {PART}")
 
 
 def partition_frames(
@@ -50,4 +50,4 @@ def partition_frames(
         return 0, iter(())
     number = first.column(PART)[0].as_py()
     frames = (from_arrow(batch, list(columns)) for batch in chain([first], batches))
-    return number, gathered(frames, BLOCK_BYTES)
+    return number, gather_frames(frames, BLOCK_BYTES)

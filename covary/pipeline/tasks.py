@@ -65,7 +65,7 @@ from covary.sketching.roles import decide_roles
 from covary.sketching.sketch_table import sketch_batches
 from covary.sketching.sketch_types import ColumnPair, Sketch
 from covary.tables.faults import Faults
-from covary.tables.read import Chunk, damage_of, layout_of, read_chunk
+from covary.tables.read import Chunk, describe_damage, read_chunk, read_layout
 from covary.tables.reader import WHOLE
 from covary.tables.source import TableSource
 
@@ -131,7 +131,7 @@ def _write_whole(path: Path, content: bytes) -> None:
 
 def _sketch_whole(table: TableSource, settings: TaskSettings) -> Finished:
     try:
-        layout = layout_of(table)
+        layout = read_layout(table)
         faults = Faults()
         batches = read_chunk(Chunk(table, 0, *WHOLE), layout, None, faults)
         first = next(batches, pl.DataFrame(schema=dict.fromkeys(layout.columns, pl.String)))
@@ -173,7 +173,7 @@ def _sketch_whole(table: TableSource, settings: TaskSettings) -> Finished:
             table,
             counted.rows,
             columns=notes_of(roles, tallies),
-            damage=damage_of(layout, faults),
+            damage=describe_damage(layout, faults),
             left_out=roles.left_out,
             remarks=layout.remarks,
         )
@@ -337,7 +337,7 @@ def _merged(table: LargeTable, partials: pa.Table, settings: TaskSettings) -> Fi
         min(problems, default=None),  # they arrive in any order
         notes_of(table.roles, tallies),
         all(problems.values()),
-        damage=() if problems else damage_of(table.layout, faults),
+        damage=() if problems else describe_damage(table.layout, faults),
         left_out=() if problems else table.roles.left_out,
         remarks=() if problems else table.layout.remarks,
     )

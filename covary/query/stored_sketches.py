@@ -21,7 +21,7 @@ from covary.sketching.sketch_types import Sketch, SketchConfig
 from covary.statistics.key_sets import check_comparable
 from covary.statistics.moments import Moments
 
-# As covary.tables.source.table_place has it, for all tables at once.
+# As covary.tables.source.locate_table has it, for all tables at once.
 TABLE_LOCATION = pl.concat_str("path", "member", separator="#", ignore_nulls=True)
 
 

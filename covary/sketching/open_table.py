@@ -11,12 +11,12 @@ import pyarrow as pa
 from covary.errors import NoSuchColumn, UnreadableTable, UnusableColumn
 from covary.sketching.key_choice import split_key
 from covary.sketching.key_columns import SEPARATOR
-from covary.tables.discover import table_at
+from covary.tables.discover import find_table
 from covary.tables.faults import Faults
 from covary.tables.location import writable
-from covary.tables.read import damage_of, layout_of, plan_chunks, read_chunk, sample_rows
+from covary.tables.read import describe_damage, plan_chunks, read_chunk, read_layout, sample_rows
 from covary.tables.reader import Layout
-from covary.tables.source import table_place
+from covary.tables.source import locate_table
 
 Frame = Any  # a Polars, pandas or Arrow table, or the path of a file, or a URL
 KeyName = str | Sequence[str]  # a column, or several: "date,zip" or ["date", "zip"]
@@ -39,21 +39,21 @@ class OpenTable:
     @property
     def damage(self) -> list[str]:
         """What is wrong with it, as far as its batches have been read."""
-        return damage_of(self.layout, self.faults) if self.layout else []
+        return describe_damage(self.layout, self.faults) if self.layout else []
 
 
 def open_table(frame: Frame, key: KeyName, value: str | None = None) -> OpenTable:
     """Open the columns of a key, and one of numbers; each must be there."""
     if isinstance(frame, str | os.PathLike):
-        source = table_at(frame)
-        layout = layout_of(source)
+        source = find_table(frame)
+        layout = read_layout(source)
         named = _key_columns(key, source.name, layout.columns)
         wanted = _with_value(named, value, source.name, layout.columns)
         chunks = plan_chunks(source, layout, SAMPLED_CHUNK_BYTES)
         faults = Faults()
         batches = (batch for chunk in chunks for batch in read_chunk(chunk, layout, wanted, faults))
         sample = sample_rows(source, layout, chunks)[wanted] if len(chunks) > 1 else None
-        place = table_place(*source.identity)
+        place = locate_table(*source.identity)
         name = writable(source.name)
         return OpenTable(name, place, layout.columns, named, batches, sample, layout, faults)
     rows = to_polars(frame)

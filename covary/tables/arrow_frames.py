@@ -36,7 +36,7 @@ def _series(name: str, cells: pa.Array) -> pl.Series:
     return pl.Series(name, cells.dictionary).gather(indices)
 
 
-def gathered(frames: Iterable[pl.DataFrame], size: int) -> Iterator[pl.DataFrame]:
+def gather_frames(frames: Iterable[pl.DataFrame], size: int) -> Iterator[pl.DataFrame]:
     """Small frames put together until they weigh `size`, and large ones cut; equal texts count each."""
     waiting: list[pl.DataFrame] = []
     weight = height = 0.0
@@ -58,7 +58,7 @@ def _cut(frame: pl.DataFrame, size: int) -> Iterable[pl.DataFrame]:
     return frame.iter_slices(max(1, int(frame.height * size / weight)))
 
 
-def plain_names(schema: pa.Schema) -> tuple[str, ...]:
+def find_plain_columns(schema: pa.Schema) -> tuple[str, ...]:
     """The columns that can be a key or a number: not lists, bytes, intervals; each with a name of its own."""
     return tuple(
         f.name
@@ -73,7 +73,7 @@ def _is_plain(dtype: pa.DataType) -> bool:
     return any(is_kind(dtype) for is_kind in PLAIN_TYPES)
 
 
-def grouped(sizes: Sequence[int], chunk_bytes: int) -> list[tuple[int, int]]:
+def group_ranges(sizes: Sequence[int], chunk_bytes: int) -> list[tuple[int, int]]:
     """Neighbouring parts put together until they weigh `chunk_bytes`."""
     ranges, start, weight = [], 0, 0
     for number, size in enumerate(sizes, start=1):

@@ -25,7 +25,7 @@ UNPACKERS: dict[str, Callable[[IO[bytes]], IO[bytes]]] = {
 BROKEN = (zlib.error, EOFError, ValueError, OSError, pa.ArrowException)  # what unpackers raise
 
 
-def compression_of(head: bytes) -> str | None:
+def detect_compression(head: bytes) -> str | None:
     """How a file that begins with these bytes is compressed."""
     return next((name for mark, name in COMPRESSION_MARKS.items() if head.startswith(mark)), None)
 

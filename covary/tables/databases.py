@@ -13,7 +13,7 @@ from covary.secrets import DIALECTS, FILES
 from covary.tables.formats.sqlalchemy import READER as ANY_DATABASE
 from covary.tables.formats.sqlalchemy import is_dialect
 from covary.tables.location import Location
-from covary.tables.registry import READERS, server_reader
+from covary.tables.registry import READERS, find_server_reader
 from covary.tables.source import TableSource
 
 BROKEN_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
@@ -28,7 +28,7 @@ def is_database(source: str) -> bool:
         return False
     scheme = location.scheme
     kind = scheme.partition("+")[0]
-    if server_reader(scheme) or kind in DIALECTS:
+    if find_server_reader(scheme) or kind in DIALECTS:
         return True
     # Nothing that fsspec knows is a database: SQLAlchemy need not be loaded to read from s3://.
     return scheme not in fsspec.available_protocols() and is_dialect(scheme)
@@ -51,9 +51,9 @@ def split_table(source: str) -> tuple[str, str | None]:
     return source, None
 
 
-def server_tables(url: str) -> Sequence[TableSource]:
+def list_server_tables(url: str) -> Sequence[TableSource]:
     """Every table of the database that a URL names."""
-    reader = server_reader(Location(url).scheme) or ANY_DATABASE
+    reader = find_server_reader(Location(url).scheme) or ANY_DATABASE
     try:
         return reader.tables_on_server(url)
     except OSError as problem:
@@ -61,7 +61,7 @@ def server_tables(url: str) -> Sequence[TableSource]:
 
 
 @contextmanager
-def held_in_one_state(tables: Sequence[TableSource]) -> Iterator[list[TableSource]]:
+def hold_in_one_state(tables: Sequence[TableSource]) -> Iterator[list[TableSource]]:
     """Hold the tables of each server in the state that they are in now, so that all tasks read the same."""
     with ExitStack() as stack:
         held = list(tables)
@@ -70,17 +70,17 @@ def held_in_one_state(tables: Sequence[TableSource]) -> Iterator[list[TableSourc
         yield held
 
 
-def the_table(tables: Sequence[TableSource], wanted: str, whole: str) -> TableSource:
+def choose_table(tables: Sequence[TableSource], wanted: str, whole: str) -> TableSource:
     """The table that a person named, with or without quotes, and its schema where that is public."""
     names = {_plain(str(table.member)): table for table in tables}
     found = names.get(_plain(wanted)) or names.get(f"public.{_plain(wanted)}")
     if found is None:
-        there = f"there are: {some_of(tables)}" if tables else "it holds none"
+        there = f"there are: {name_some(tables)}" if tables else "it holds none"
         raise NothingThere(whole, f"there is no table {wanted!r} in it; {there}")
     return found
 
 
-def some_of(tables: Sequence[TableSource]) -> str:
+def name_some(tables: Sequence[TableSource]) -> str:
     """Name some tables of a database."""
     more = ", ..." if len(tables) > NAMES_TOLD else ""
     return ", ".join(str(table.member) for table in tables[:NAMES_TOLD]) + more

@@ -14,17 +14,17 @@ import xxhash
 
 from covary.errors import CovaryError, MissingPart, NothingThere, UnreadableTable, hiding
 from covary.secrets import is_connection_string, is_mistyped, lacks_values, shown_url
-from covary.tables.databases import is_database, server_tables, some_of, split_table, the_table
-from covary.tables.formats.iceberg import catalog_tables
-from covary.tables.inside_files import Look, look_here, tables_in
-from covary.tables.lakehouses import lakehouse_at
-from covary.tables.local import local_files
+from covary.tables.databases import choose_table, is_database, list_server_tables, name_some, split_table
+from covary.tables.formats.iceberg import list_catalog
+from covary.tables.inside_files import Look, list_tables_in_file, look_here
+from covary.tables.lakehouses import recognise_lakehouse
+from covary.tables.local import list_local_files
 from covary.tables.location import Location
-from covary.tables.registry import reader_of
-from covary.tables.remote import REQUESTS_AT_ONCE, remote_files, remote_table
+from covary.tables.registry import get_reader
+from covary.tables.remote import REQUESTS_AT_ONCE, find_remote_table, list_remote_files
 from covary.tables.skipped import NotATable, NotToBeSeen, Reason, SkippedSource, Why
 from covary.tables.source import FoundFile, Identity, TableSource
-from covary.tables.spark_catalog import spark_tables
+from covary.tables.spark_catalog import list_spark_tables
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -71,7 +71,7 @@ def find_tables(
     skipped: dict[str, SkippedSource] = {}
     unlisted: list[SkippedSource] = []
     for source in [os.fspath(source) for source in sources]:
-        name = source_name(source)
+        name = name_source(source)
         try:
             with hiding(source):
                 _require_in_full(source)
@@ -97,7 +97,7 @@ def find_tables(
     return listing._replace(tables=_with_unique_names(list(tables.values()), known or KnownNames((), {})))
 
 
-def source_name(source: str) -> str:
+def name_source(source: str) -> str:
     """Return a source as an index remembers it: the same wherever a command is run, and without a secret.
 
     A URL whose user, password or parameters are hidden in it can be looked into only when it is named again.
@@ -145,14 +145,14 @@ def _require_in_full(source: str) -> None:
         )
 
 
-def with_checksums(listing: Listing) -> Listing:
+def add_checksums(listing: Listing) -> Listing:
     """Read the files of a listing for their checksums; what is no file goes by its version."""
     with ThreadPoolExecutor() as reading:
         return listing._replace(tables=list(reading.map(_with_checksum, listing.tables)))
 
 
 def _with_checksum(table: TableSource) -> TableSource:
-    if not reader_of(table).is_file:
+    if not get_reader(table).is_file:
         return table
     digest = xxhash.xxh3_128()
     try:
@@ -164,7 +164,7 @@ def _with_checksum(table: TableSource) -> TableSource:
     return replace(table, checksum=digest.hexdigest())
 
 
-def table_at(path: str | os.PathLike[str]) -> TableSource:
+def find_table(path: str | os.PathLike[str]) -> TableSource:
     """The one table that a path or a URL names, or one of a database; UnreadableTable with a plain reason."""
     given = os.fspath(path)
     with hiding(given):
@@ -177,24 +177,24 @@ def _table_named(given: str) -> TableSource:
     if Location(given).is_of_spark:
         raise UnreadableTable(given, "only covary index reads tables of Spark; give a frame")
     whole, wanted = split_table(given)
-    tables = server_tables(whole) if is_database(whole) else _tables_at(whole)
+    tables = list_server_tables(whole) if is_database(whole) else _tables_at(whole)
     if wanted is not None:
-        return the_table(tables, wanted, whole)
+        return choose_table(tables, wanted, whole)
     if len(tables) == 1:
         return tables[0]
     if not tables:
         raise UnreadableTable(given, "it holds no tables")
-    if reader_of(tables[0]).is_text:
-        raise UnreadableTable(given, f"it's a zip of {len(tables)} tables ({some_of(tables)}); unpack one")
+    if get_reader(tables[0]).is_text:
+        raise UnreadableTable(given, f"it's a zip of {len(tables)} tables ({name_some(tables)}); unpack one")
     example = f"{Location(whole).shown}#{tables[0].member}"
     raise UnreadableTable(
-        given, f"it holds {len(tables)} tables ({some_of(tables)}); name one, as in {example}"
+        given, f"it holds {len(tables)} tables ({name_some(tables)}); name one, as in {example}"
     )
 
 
 def _tables_at(source: str, look: Look = look_here) -> list[TableSource]:
     try:
-        found = tables_in(_named(source), look)
+        found = list_tables_in_file(_named(source), look)
     except NotATable as error:
         raise UnreadableTable(source, error.reason.hide(Location(source).secrets).text) from None
     return [table for table in found if isinstance(table, TableSource)]
@@ -203,16 +203,16 @@ def _tables_at(source: str, look: Look = look_here) -> list[TableSource]:
 def _named(given: str) -> FoundFile:
     location = Location(given)
     if location.is_of_catalog:
-        found = list(catalog_tables(given))
+        found = list(list_catalog(given))
         if len(found) > 1:
             raise UnreadableTable(
                 given, f"it holds {len(found)} tables; name one, as {found[0].location.text}"
             )
         return found[0]
     if location.is_url:
-        return remote_table(given)
+        return find_remote_table(given)
     full = location.path
-    lakehouse = lakehouse_at(full)
+    lakehouse = recognise_lakehouse(full)
     if os.path.isdir(full) and not lakehouse:
         raise UnreadableTable(given, "it's a folder; name one table in it")
     return FoundFile(Location(full), os.path.dirname(full), explicit=True, lakehouse=lakehouse)
@@ -226,22 +226,22 @@ def _found_in(
     if location.is_of_spark:
         if spark is None:
             raise UnreadableTable(source, "only covary index reads tables of Spark")
-        yield from (("", table) for table in spark_tables(source, spark()))
+        yield from (("", table) for table in list_spark_tables(source, spark()))
         return
     whole, wanted = split_table(source)
     if is_database(whole) or wanted is not None:
-        tables = server_tables(whole) if is_database(whole) else _tables_at(whole, look)
+        tables = list_server_tables(whole) if is_database(whole) else _tables_at(whole, look)
         root = os.path.dirname(Location(whole).bare if Location(whole).is_url else Location(whole).path)
-        for table in tables if wanted is None else [the_table(tables, wanted, whole)]:
+        for table in tables if wanted is None else [choose_table(tables, wanted, whole)]:
             yield root, table
         return
     if location.is_url or location.is_of_catalog:
-        list_remote = catalog_tables if location.is_of_catalog else remote_files
+        list_remote = list_catalog if location.is_of_catalog else list_remote_files
         files: list[FoundFile | SkippedSource] = list(list_remote(source))
         with ThreadPoolExecutor(REQUESTS_AT_ONCE) as asking:  # each file is a request away
             looked_into = list(asking.map(_looked_into, files, repeat(look_here)))  # several at once
     else:
-        files = list(local_files(source))
+        files = list(list_local_files(source))
         looked_into = list(map(_looked_into, files, repeat(look)))
     for file, found in zip(files, looked_into, strict=True):
         for each in found:
@@ -257,7 +257,7 @@ def _looked_into(file: FoundFile | SkippedSource, look: Look) -> Sequence[TableS
 
 def _tables_or_reason(file: FoundFile, look: Look) -> Sequence[TableSource | SkippedSource]:
     try:
-        return tables_in(file, look)
+        return list_tables_in_file(file, look)
     except NotATable as error:
         reason = error.reason.hide(file.location.secrets)
         return [SkippedSource(file.location.text, reason, may_hold=isinstance(error, NotToBeSeen))]

@@ -146,29 +146,29 @@ def _with_short_tags(page: str) -> str:
     return LONG_TAG.sub(" ", BLANKS.sub(" ", page))
 
 
-def plain_words(problem: BaseException) -> str | None:
+def explain_store_error(problem: BaseException) -> str | None:
     """Say in plain words what a store means by an error, if it is one of those that are known."""
     # What is not found may have a cause that tells more: a web server that does not answer.
     kinds = (type(each).__name__ for each in (problem.__cause__, problem) if each)
     return next((PLAIN_WORDS[kind] for kind in kinds if kind in PLAIN_WORDS), None)
 
 
-def words_of(problem: BaseException) -> str:
+def describe_error(problem: BaseException) -> str:
     """Say in words what went wrong, also where a library leaves its error without any."""
-    if isinstance(problem, OSError) and (said := problem.strerror or plain_words(problem)):
+    if isinstance(problem, OSError) and (said := problem.strerror or explain_store_error(problem)):
         return said
     return str(problem).strip() or type(problem).__name__
 
 
 @contextmanager
-def failing_as_files_do() -> Iterator[None]:
+def raise_as_os_errors() -> Iterator[None]:
     """Let the errors of stores' packages out of the block as OSErrors, which whoever reads files expects."""
     try:
         yield
     except Exception as problem:
         if isinstance(problem, OSError) or type(problem).__module__.partition(".")[0] not in OF_STORES:
             raise
-        raise OSError(plain_words(problem) or " ".join(str(problem).split())) from problem
+        raise OSError(explain_store_error(problem) or " ".join(str(problem).split())) from problem
 
 
 def remote_state(info: Info) -> FileState:

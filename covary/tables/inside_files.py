@@ -8,22 +8,22 @@ from dataclasses import replace
 from typing import Protocol
 
 from covary.errors import UnreadableTable
-from covary.tables.compression import HEAD_BYTES, TELLS_NOTHING, compression_of, read_packed_head
-from covary.tables.files import FileState, failing_as_files_do
+from covary.tables.compression import HEAD_BYTES, TELLS_NOTHING, detect_compression, read_packed_head
+from covary.tables.files import FileState, raise_as_os_errors
 from covary.tables.kinds import (
     UNREAD_KINDS,
-    marked_reader,
+    find_marked_reader,
+    find_text_reader,
     may_hold_a_table,
     recognise,
     recognise_packed,
     refuse_unread_kind,
     split_name,
-    text_reader_by_suffix,
 )
-from covary.tables.local import os_reason
+from covary.tables.local import describe_os_error
 from covary.tables.location import Location
 from covary.tables.reader import Reader
-from covary.tables.registry import READERS, readers_by_suffix
+from covary.tables.registry import READERS, find_readers
 from covary.tables.skipped import NotATable, NotToBeSeen, Reason, SkippedSource, Why
 from covary.tables.source import FoundFile, TableSource
 
@@ -42,7 +42,7 @@ def look_here(path: str, function: Callable[..., Tables], *given: object) -> Tab
     return function(*given)
 
 
-def tables_in(file: FoundFile, look: Look = look_here) -> Tables:
+def list_tables_in_file(file: FoundFile, look: Look = look_here) -> Tables:
     """The tables of one file.
 
     Args:
@@ -57,11 +57,11 @@ def tables_in(file: FoundFile, look: Look = look_here) -> Tables:
     if not (file.explicit or may_hold_a_table(stem, suffix)):
         return []
     state, head = _read_start(file)
-    compression = compression_of(head)
+    compression = detect_compression(head)
     folder = os.path.relpath(os.path.dirname(path), Location(file.root).bare).replace(os.sep, "/")
     name = stem if folder == "." else f"{folder}/{stem}"
     table = TableSource(name, file.location, "", compression, None, state.size, state.version)
-    marked = marked_reader(head)
+    marked = find_marked_reader(head)
     if marked and marked.holds_tables:
         return look(file.location.text, _tables_inside, replace(table, compression=None), marked)
     if compression == "zip" and not marked:
@@ -77,11 +77,11 @@ def _table_packed(file: TableSource, explicit: bool) -> Sequence[TableSource]:
     if file.compression is None:
         raise NotATable(Why.NOT_COMPRESSED)
     try:
-        with failing_as_files_do(), file.location.open() as stream:
+        with raise_as_os_errors(), file.location.open() as stream:
             head = read_packed_head(stream, file.compression)
             return recognise_packed(head, file.compression, explicit).tables_in_file(file)
     except OSError as error:
-        raise NotToBeSeen(Why.UNREADABLE, os_reason(error)) from None
+        raise NotToBeSeen(Why.UNREADABLE, describe_os_error(error)) from None
 
 
 def _tables_inside(file: TableSource, reader: Reader) -> Sequence[TableSource]:
@@ -112,14 +112,14 @@ def _table_in_folder(file: FoundFile, reader: Reader) -> Sequence[TableSource]:
 
 def _read_start(file: FoundFile) -> tuple[FileState, bytes]:
     try:
-        with failing_as_files_do():
+        with raise_as_os_errors():
             if file.state:
                 with file.location.open() as stream:
                     state, head = file.state, stream.read(HEAD_BYTES)
             else:
                 state, head = file.location.read_start(HEAD_BYTES)
     except OSError as error:
-        raise NotToBeSeen(Why.UNREADABLE, os_reason(error)) from None
+        raise NotToBeSeen(Why.UNREADABLE, describe_os_error(error)) from None
     if not head:
         raise NotATable(Why.EMPTY)
     return state, head
@@ -128,10 +128,10 @@ def _read_start(file: FoundFile) -> tuple[FileState, bytes]:
 def _tables_in_zip(archive: TableSource) -> Tables:
     """The text tables of a zip, and what else is in it that might have been a table."""
     try:
-        with failing_as_files_do(), archive.location.open() as file, zipfile.ZipFile(file) as opened:
+        with raise_as_os_errors(), archive.location.open() as file, zipfile.ZipFile(file) as opened:
             every = [info for info in opened.infolist() if not _is_hidden(info)]
     except OSError as error:
-        raise NotToBeSeen(Why.UNREADABLE, os_reason(error)) from None
+        raise NotToBeSeen(Why.UNREADABLE, describe_os_error(error)) from None
     except (zipfile.BadZipFile, ValueError) as error:  # the latter for names that are not in UTF-8
         raise NotATable(Why.BROKEN_ZIP, str(error)) from None
     except NotImplementedError as error:  # so zipfile names a version of the format that is newer than it
@@ -143,12 +143,12 @@ def _tables_in_zip(archive: TableSource) -> Tables:
     repeated: dict[str, Reason] = {}
     for name, info in of_name.items():
         suffix = os.path.splitext(name)[1].lower()
-        if reader := text_reader_by_suffix(suffix):
+        if reader := find_text_reader(suffix):
             member = replace(archive, member=name, size=info.compress_size)
             tables += reader.tables_in_file(member)
             if times[name] > 1:
                 repeated[name] = Reason(Why.SAME_NAME_IN_ZIP, (str(times[name]),))
-        elif any(each.is_file for each in readers_by_suffix(suffix)) or suffix in UNREAD_KINDS:
+        elif any(each.is_file for each in find_readers(suffix)) or suffix in UNREAD_KINDS:
             others[name] = Reason(Why.NO_TEXT_IN_ZIP)
     if not tables:
         raise NotATable(Why.NOTHING_IN_ZIP)

@@ -5,7 +5,7 @@ import os
 from covary.tables.compression import COMPRESSION_SUFFIXES, TELLS_NOTHING, unpack_head
 from covary.tables.formats.encodings import utf16_byte_order
 from covary.tables.reader import FileStart, Reader
-from covary.tables.registry import READERS, readers_by_suffix
+from covary.tables.registry import READERS, find_readers
 from covary.tables.skipped import NotATable, Why
 
 # Tabular files that somebody might expect us to read: named among the skipped, unlike pictures and notes.
@@ -24,15 +24,15 @@ def split_name(name: str) -> tuple[str, str]:
     suffix = suffix.lower()
     if suffix in COMPRESSION_SUFFIXES:
         inner_stem, inner = os.path.splitext(stem)
-        if readers_by_suffix(inner.lower()) or inner.lower() in UNREAD_KINDS:
+        if find_readers(inner.lower()) or inner.lower() in UNREAD_KINDS:
             return inner_stem, inner.lower()
-    known = readers_by_suffix(suffix) or suffix in COMPRESSION_SUFFIXES
+    known = find_readers(suffix) or suffix in COMPRESSION_SUFFIXES
     return (stem if known else name), suffix
 
 
 def refuse_unread_kind(suffix: str) -> None:
     """Say of a tabular file of a kind that isn't read what to do."""
-    if suffix in UNREAD_KINDS and not readers_by_suffix(suffix):
+    if suffix in UNREAD_KINDS and not find_readers(suffix):
         raise NotATable(Why.UNREAD_KIND, UNREAD_KINDS[suffix])
 
 
@@ -43,15 +43,15 @@ def may_hold_a_table(stem: str, suffix: str) -> bool:
     """
     inner = os.path.splitext(stem)[1]
     leaves_open = suffix in TELLS_NOTHING and (not inner or inner[1:].isdecimal())
-    return leaves_open or suffix == ".zip" or bool(readers_by_suffix(suffix))
+    return leaves_open or suffix == ".zip" or bool(find_readers(suffix))
 
 
-def text_reader_by_suffix(suffix: str) -> Reader | None:
+def find_text_reader(suffix: str) -> Reader | None:
     """The reader of text files with a suffix, which may be compressed or lie in a zip."""
-    return next((reader for reader in readers_by_suffix(suffix) if reader.is_text), None)
+    return next((reader for reader in find_readers(suffix) if reader.is_text), None)
 
 
-def marked_reader(head: bytes) -> Reader | None:
+def find_marked_reader(head: bytes) -> Reader | None:
     """The reader of files that begin with these bytes, if they tell."""
     return next((reader for reader in READERS.values() if reader.has_mark(head)), None)
 
@@ -65,7 +65,7 @@ def recognise(suffix: str, head: bytes, compression: str | None, explicit: bool)
         compression: how it is compressed, if it is.
         explicit: whether a person named the file.
     """
-    declared = readers_by_suffix(suffix)
+    declared = find_readers(suffix)
     if declared and not declared[0].is_text:
         titles = " or ".join(reader.title for reader in declared)
         raise NotATable(Why.COMPRESSED if compression else Why.OF_ANOTHER_KIND, titles)

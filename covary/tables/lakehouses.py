@@ -20,7 +20,7 @@ LOCAL = re.compile(r"^file:(?://)?(?=/)")  # Hadoop writes one slash, others thr
 S3 = re.compile(r"^s3[an]://")
 
 
-def lakehouse_at(folder: str) -> str | None:
+def recognise_lakehouse(folder: str) -> str | None:
     """The format of the one table that a folder of this machine is, or None if it is an ordinary folder."""
     if os.path.isdir(os.path.join(folder, DELTA_LOG)):
         return DELTA
@@ -30,7 +30,7 @@ def lakehouse_at(folder: str) -> str | None:
     return None
 
 
-def remote_lakehouse_at(files: AbstractFileSystem, folder: str) -> str | None:
+def recognise_remote_lakehouse(files: AbstractFileSystem, folder: str) -> str | None:
     """The format of the one table that a folder of an fsspec file system is, if it is one."""
     # A web site may answer any address with a page; nor does any reader of a lakehouse go by HTTP.
     protocols = {files.protocol} if isinstance(files.protocol, str) else set(files.protocol)
@@ -45,7 +45,7 @@ def remote_lakehouse_at(files: AbstractFileSystem, folder: str) -> str | None:
     return None
 
 
-def lakehouses_among(paths: Iterable[str]) -> dict[str, str]:
+def find_lakehouses(paths: Iterable[str]) -> dict[str, str]:
     """The folders that are one table each, told by all the files below them, with their formats."""
     found: dict[str, str] = {}
     for path in paths:
@@ -58,7 +58,7 @@ def lakehouses_among(paths: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def folders_around(path: str) -> list[str]:
+def list_folders_around(path: str) -> list[str]:
     """A path and the folders that it lies in, the outermost first."""
     parts = path.split("/")
     return ["/".join(parts[:count]) for count in range(1, len(parts) + 1) if parts[count - 1]]
@@ -101,7 +101,7 @@ def require_below(path: str, folder: str) -> None:
 
 
 @contextmanager
-def told_plainly(path: str, what: str = "") -> Iterator[None]:
+def explain_failures(path: str, what: str = "") -> Iterator[None]:
     """Turn any failure of a lakehouse's own package into UnreadableTable; `what` names the file at fault."""
     try:
         yield

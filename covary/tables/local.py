@@ -8,8 +8,8 @@ from functools import cache
 
 from covary.errors import NothingThere, UnreadableTable
 from covary.own_files import looks_like_an_index
-from covary.tables.files import words_of
-from covary.tables.lakehouses import folders_around, lakehouse_at
+from covary.tables.files import describe_error
+from covary.tables.lakehouses import list_folders_around, recognise_lakehouse
 from covary.tables.location import Location
 from covary.tables.skipped import Reason, SkippedSource, Why
 from covary.tables.source import FoundFile
@@ -18,13 +18,13 @@ Found = Iterator[FoundFile | SkippedSource]
 NOT_THERE = "no such file or folder"
 
 
-def local_files(source: str) -> Found:
+def list_local_files(source: str) -> Found:
     """Every file that a path or a glob names, in a fixed order."""
     absolute = Location(source).path
     if os.path.isdir(absolute):
-        if lakehouse := lakehouse_at(absolute):
+        if lakehouse := recognise_lakehouse(absolute):
             yield FoundFile(Location(absolute), os.path.dirname(absolute), explicit=True, lakehouse=lakehouse)
-        elif index := next(filter(looks_like_an_index, folders_around(os.path.dirname(absolute))), None):
+        elif index := next(filter(looks_like_an_index, list_folders_around(os.path.dirname(absolute))), None):
             yield SkippedSource(absolute, Reason(Why.IN_AN_INDEX, (index,)))
         else:
             yield from _walk(absolute, absolute, set())
@@ -50,9 +50,9 @@ def _match(parts: Sequence[str], pattern: Sequence[str]) -> bool:
     return is_alike and _match(parts[1:], pattern[1:])
 
 
-def os_reason(error: OSError) -> str:
+def describe_os_error(error: OSError) -> str:
     """Say in words why a file can't be read."""
-    return words_of(error).lower()
+    return describe_error(error).lower()
 
 
 def _matches(source: str, pattern: str) -> Found:
@@ -64,17 +64,17 @@ def _matches(source: str, pattern: str) -> Found:
     root = os.sep.join(parts[:fixed]) or os.sep
     seen: set[tuple[int, int]] = set()
     # The same folders lie around many files.
-    lakehouse, is_index = cache(lakehouse_at), cache(looks_like_an_index)
+    lakehouse, is_index = cache(recognise_lakehouse), cache(looks_like_an_index)
     tables: set[str] = set()
     indexes: set[str] = set()
     for match in matches:
-        if index := next(filter(is_index, folders_around(match)), None):
+        if index := next(filter(is_index, list_folders_around(match)), None):
             if index not in indexes:
                 indexes.add(index)
                 yield SkippedSource(index, Reason(Why.AN_INDEX))
             continue
         # A file of a lakehouse's table is no table: it may hold rows that were deleted long ago.
-        if table := next(filter(lakehouse, folders_around(match)), None):
+        if table := next(filter(lakehouse, list_folders_around(match)), None):
             if table not in tables:
                 tables.add(table)
                 yield FoundFile(Location(table), _root_of(table, root), lakehouse=lakehouse(table))
@@ -112,7 +112,7 @@ def _found_in_folder(
         with os.scandir(folder) as entries:
             ordered = sorted(entries, key=lambda entry: entry.name)
     except OSError as error:
-        yield SkippedSource(folder, Reason(Why.UNREADABLE, (os_reason(error),)), may_hold=True)
+        yield SkippedSource(folder, Reason(Why.UNREADABLE, (describe_os_error(error),)), may_hold=True)
         return
     if (status.st_dev, status.st_ino) in seen:  # a link back to a folder we've been in
         return
@@ -120,7 +120,7 @@ def _found_in_folder(
     if looks_like_an_index(folder):
         yield SkippedSource(folder, Reason(Why.AN_INDEX))
         return
-    if lakehouse := lakehouse_at(folder):
+    if lakehouse := recognise_lakehouse(folder):
         yield FoundFile(Location(folder), root, lakehouse=lakehouse)
         return
     for entry in ordered:
@@ -129,6 +129,6 @@ def _found_in_folder(
         try:
             is_folder = entry.is_dir()
         except OSError as error:  # a link that leads nowhere but back to itself
-            yield SkippedSource(entry.path, Reason(Why.UNREADABLE, (os_reason(error),)))
+            yield SkippedSource(entry.path, Reason(Why.UNREADABLE, (describe_os_error(error),)))
             continue
         yield entry.path if is_folder else FoundFile(Location(entry.path), root)

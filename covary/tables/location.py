@@ -7,7 +7,7 @@ from typing import IO
 
 from covary.secrets import Secrets, bare_url, shown_url
 from covary.tables.files import URL, FileState, NotAFile, file_system, local_state, remote_state
-from covary.tables.url_marks import mark_of
+from covary.tables.url_marks import make_mark
 
 CATALOG, SPARK = "iceberg:", "spark:"  # before what is named in a catalog, or in a Spark session
 
@@ -66,7 +66,7 @@ class Location:
 
     def marked(self, make_key: bool = True) -> "Location":
         """Return it with its mark; `make_key`: whether to make the key for marks if this user has none."""
-        return replace(self, mark=mark_of(self.text, make_key))
+        return replace(self, mark=make_mark(self.text, make_key))
 
     def open(self) -> IO[bytes]:
         """Open the file for reading from any position."""

@@ -13,9 +13,9 @@ import pyarrow as pa
 from covary.errors import NoSuchColumn, UnreadableTable, hiding
 from covary.tables.arrow_frames import BATCH_ROWS, BLOCK_BYTES
 from covary.tables.faults import Faults
-from covary.tables.files import failing_as_files_do, words_of
+from covary.tables.files import describe_error, raise_as_os_errors
 from covary.tables.reader import WHOLE, Layout, RowRequest
-from covary.tables.registry import reader_of
+from covary.tables.registry import get_reader
 from covary.tables.source import TableSource
 
 CHUNK_BYTES = 64 << 20
@@ -37,10 +37,10 @@ class Chunk:
     stop: int  # -1: to the end, from the start
 
 
-def layout_of(source: TableSource) -> Layout:
+def read_layout(source: TableSource) -> Layout:
     """Look into a table just far enough to know how to read any part of it."""
     with _reading(source):
-        layout = reader_of(source).layout(source)
+        layout = get_reader(source).layout(source)
     if not layout.columns:
         raise UnreadableTable(source.location.shown, "it has no columns that can be a key or a number")
     return layout
@@ -50,7 +50,7 @@ def plan_chunks(source: TableSource, layout: Layout, chunk_bytes: int = CHUNK_BY
     """The parts of a table, each about `chunk_bytes` on disk; every row is in exactly one."""
     with _reading(source):
         large = source.size > chunk_bytes
-        ranges = reader_of(source).ranges(source, layout, chunk_bytes) if large else []
+        ranges = get_reader(source).ranges(source, layout, chunk_bytes) if large else []
     return [Chunk(source, number, *part) for number, part in enumerate(ranges or [WHOLE])]
 
 
@@ -64,7 +64,7 @@ def read_chunk(
     return _read(chunk, layout, columns, BLOCK_BYTES, Faults() if faults is None else faults)
 
 
-def damage_of(layout: Layout, faults: Faults) -> list[str]:
+def describe_damage(layout: Layout, faults: Faults) -> list[str]:
     """Say what is wrong with a table that was read, and how it was read all the same."""
     return [*faults.sentences(), *layout.damage]
 
@@ -87,7 +87,7 @@ def _read(
         raise NoSuchColumn(min(unknown), chunk.source.name, layout.columns)
     source, part = chunk.source, (chunk.start, chunk.stop)
     with _reading(source):
-        reader = reader_of(source)
+        reader = get_reader(source)
         # The parts of a table must be of one and the same file; a table in one piece may have changed since.
         expected = reader.version(source) if part == WHOLE else source.version
         for frame in reader.frames(RowRequest(source, part, layout, wanted, size, faults)):
@@ -100,9 +100,9 @@ def _read(
 def _reading(source: TableSource) -> Iterator[None]:
     with hiding(source.location.text):
         try:
-            with failing_as_files_do():
+            with raise_as_os_errors():
                 yield
         except FAILURES as error:
-            text = source.location.secrets.hide(words_of(error))
+            text = source.location.secrets.hide(describe_error(error))
             reason = text.strip().split("\n")[0][:120]
             raise UnreadableTable(source.location.shown, reason) from error

@@ -25,22 +25,22 @@ READERS: dict[str, Reader] = {
 }
 
 
-def reader_of(source: TableSource) -> Reader:
+def get_reader(source: TableSource) -> Reader:
     """The reader of a table."""
     return READERS[source.format]
 
 
 def is_one_file(source: TableSource) -> bool:
     """Whether a table is one file, and nothing that a server or Spark computes."""
-    return source.format in READERS and reader_of(source).is_file
+    return source.format in READERS and get_reader(source).is_file
 
 
 @cache
-def readers_by_suffix(suffix: str) -> tuple[Reader, ...]:
+def find_readers(suffix: str) -> tuple[Reader, ...]:
     """The readers of files with a suffix: several for .db."""
     return tuple(reader for reader in READERS.values() if suffix in reader.suffixes)
 
 
-def server_reader(scheme: str) -> Reader | None:
+def find_server_reader(scheme: str) -> Reader | None:
     """The reader of a server's tables that is made for the scheme of its URL."""
     return next((reader for reader in READERS.values() if scheme in reader.schemes), None)

@@ -11,9 +11,9 @@ from fsspec import AbstractFileSystem
 
 from covary.errors import CovaryError, NothingThere, UnreadableTable
 from covary.secrets import Secrets, bare_url
-from covary.tables.files import Info, file_system, plain_words, remote_state
-from covary.tables.lakehouses import folders_around, lakehouses_among, remote_lakehouse_at
-from covary.tables.local import os_reason
+from covary.tables.files import Info, explain_store_error, file_system, remote_state
+from covary.tables.lakehouses import find_lakehouses, list_folders_around, recognise_remote_lakehouse
+from covary.tables.local import describe_os_error
 from covary.tables.location import Location
 from covary.tables.source import FoundFile
 
@@ -23,7 +23,7 @@ MOST_PAGES, SECONDS_FOR_ALL_PAGES = 10_000, 600.0  # of links to links, which a 
 TOO_MANY_PAGES = "its pages lead to more pages than can be looked through; name a folder further down"
 
 
-def remote_files(url: str) -> Iterator[FoundFile]:
+def list_remote_files(url: str) -> Iterator[FoundFile]:
     """Every file that a URL names: itself, all below it, or what matches it; in a fixed order."""
     files, wanted = file_system(url)
     try:
@@ -36,7 +36,7 @@ def remote_files(url: str) -> Iterator[FoundFile]:
         raise UnreadableTable(url, _reason(problem, url)) from problem
     tables: dict[str, Info] = {}
     for path, info in found.items():
-        table = next((folder for folder in folders_around(path) if folder in lakehouses), path)
+        table = next((folder for folder in list_folders_around(path) if folder in lakehouses), path)
         if table in lakehouses or info["type"] == "file":
             tables.setdefault(table, info)
     if not tables:
@@ -54,12 +54,12 @@ def remote_files(url: str) -> Iterator[FoundFile]:
             yield FoundFile(Location(full), below, state=state, lakehouse=lakehouse)
 
 
-def remote_table(url: str) -> FoundFile:
+def find_remote_table(url: str) -> FoundFile:
     """The one file or the one folder of a lakehouse's table that a URL names."""
     files, wanted = file_system(url)
     try:
         files.invalidate_cache()
-        lakehouse = remote_lakehouse_at(files, wanted.rstrip("/"))
+        lakehouse = recognise_remote_lakehouse(files, wanted.rstrip("/"))
     except Exception as problem:
         raise UnreadableTable(url, _reason(problem, url)) from problem
     named = url.rstrip("/") if lakehouse else url
@@ -126,11 +126,11 @@ def _is_glob(wanted: str) -> bool:
 def _lakehouses(files: AbstractFileSystem, wanted: str, found: Collection[str]) -> dict[str, str]:
     """The folders that are a lakehouse's tables, of those that hold what was found."""
     if not _is_glob(wanted):
-        return lakehouses_among(found)
+        return find_lakehouses(found)
     # A glob tells only what it matches: ask for the logs of the folders around.
-    folders = sorted({folder for path in found for folder in folders_around(path)})
+    folders = sorted({folder for path in found for folder in list_folders_around(path)})
     with ThreadPoolExecutor(REQUESTS_AT_ONCE) as asking:
-        formats = asking.map(partial(remote_lakehouse_at, files), folders)
+        formats = asking.map(partial(recognise_remote_lakehouse, files), folders)
         return {folder: kind for folder, kind in zip(folders, formats, strict=True) if kind}
 
 
@@ -139,8 +139,8 @@ def _is_hidden(path: str, root: str) -> bool:
 
 
 def _reason(problem: Exception, url: str) -> str:
-    if plain := plain_words(problem):
+    if plain := explain_store_error(problem):
         return plain
     if isinstance(problem, OSError):
-        return Secrets.of(url).hide(os_reason(problem))
+        return Secrets.of(url).hide(describe_os_error(problem))
     return " ".join([f"{type(problem).__name__}:", *Secrets.of(url).hide(str(problem)).split()])[:200]

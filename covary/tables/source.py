@@ -65,7 +65,7 @@ class FoundFile:
 IN_A_URL = str.maketrans({"%": "%25", "@": "%40", "=": "%3D"})  # else they would be part of a secret
 
 
-def table_place(path: str, member: str | None) -> str:
+def locate_table(path: str, member: str | None) -> str:
     """Where a table is, down to which table of a zip or a database; a person can name it so."""
     if not member:
         return path

@@ -39,12 +39,12 @@ MORE_THAN_READING = (
 )
 
 
-def spark_tables(source: str, spark: "SparkSession") -> list[TableSource]:
+def list_spark_tables(source: str, spark: "SparkSession") -> list[TableSource]:
     """The table, the tables of the database, or the query that a source names."""
     named = _named_by(source)
     try:
         if not NAME.fullmatch(named):
-            spark_rows(source, spark)
+            open_spark_rows(source, spark)
             name = " ".join(Location(source).shown.removeprefix(PREFIX).split())
             return [_source(name[:NAME_LENGTH], source)]
         if spark.catalog.tableExists(named):
@@ -57,11 +57,13 @@ def spark_tables(source: str, spark: "SparkSession") -> list[TableSource]:
         raise
     except Exception as problem:  # a name that can't be one, a catalog out of reach
         what = "such table or database" if NAME.fullmatch(named) else "answer to this query"
-        raise UnreadableTable(source, f"Spark has no {what}: {spark_reason(problem, source)}") from problem
+        raise UnreadableTable(
+            source, f"Spark has no {what}: {describe_spark_error(problem, source)}"
+        ) from problem
     raise UnreadableTable(source, "Spark has no such table or database")
 
 
-def spark_rows(source: str, spark: "SparkSession") -> "DataFrame":
+def open_spark_rows(source: str, spark: "SparkSession") -> "DataFrame":
     """The rows of a table, a view or a query; what is none of these is refused before anything is run."""
     named = _named_by(source)
     if NAME.fullmatch(named):
@@ -71,7 +73,7 @@ def spark_rows(source: str, spark: "SparkSession") -> "DataFrame":
     except Exception as problem:
         if type(problem).__name__ != "ParseException":
             raise
-        why = spark_reason(problem, source)
+        why = describe_spark_error(problem, source)
         reason = f"Spark takes it for no query ({why}); name a table, or write one SELECT"
         raise UnreadableTable(source, reason) from problem
 
@@ -94,7 +96,7 @@ def _source(name: str, path: str) -> TableSource:
     return TableSource(name, Location(path), SPARK, None, None, 0, "")
 
 
-def spark_reason(problem: BaseException, source: str) -> str:
+def describe_spark_error(problem: BaseException, source: str) -> str:
     """Say in one line what Spark says of a table."""
     lines = Secrets.of(source).hide(str(problem)).strip().splitlines()
     if not lines:

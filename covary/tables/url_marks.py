@@ -20,7 +20,7 @@ KEY_BYTES = 32
 MARK_DIGITS = 8
 
 
-def mark_of(url: str, make_key: bool = True) -> str:
+def make_mark(url: str, make_key: bool = True) -> str:
     """Return what tells a URL from others of the same names; "" if all of it that counts is shown.
 
     Args:
@@ -35,7 +35,7 @@ def mark_of(url: str, make_key: bool = True) -> str:
     return hmac.new(key, told, sha256).hexdigest()[:MARK_DIGITS]
 
 
-def state_folder() -> Path:
+def find_state_folder() -> Path:
     """Return where this user's programs keep what they must remember; there is none without a home."""
     named = os.environ.get("XDG_STATE_HOME", "")
     folder = named if os.path.isabs(named) else os.path.expanduser("~/.local/state")
@@ -46,7 +46,7 @@ def state_folder() -> Path:
 
 def _key_of_user(make: bool) -> bytes | None:
     try:
-        file = state_folder() / "key"
+        file = find_state_folder() / "key"
         return _read_key(file) or (_made_key(file) if make else None)
     except OSError as problem:
         if not make:

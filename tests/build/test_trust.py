@@ -16,7 +16,7 @@ from covary.build.upkeep import compact_index, remove_tables
 from covary.cli.app import app
 from covary.errors import CovaryError, DamagedIndex, UntrustedSources
 from covary.index.manifest import read_manifest
-from covary.tables.url_marks import mark_of
+from covary.tables.url_marks import make_mark
 
 build_index = partial(covary.build_index, runner="process")
 
@@ -205,7 +205,7 @@ def test_without_a_home_nothing_is_written_beside_the_work(tables, tmp_path, mon
     with pytest.warns(UserWarning, match="there is no home folder"):
         build_index(".", tmp_path / "index", size=32)
     with pytest.raises(CovaryError, match=r"can't keep the key .*there is no home folder.*XDG_STATE_HOME"):
-        mark_of("https://host/a.csv?page=1")
+        make_mark("https://host/a.csv?page=1")
     assert os.listdir(tables) == ["mine.csv"]
 
 

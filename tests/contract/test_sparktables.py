@@ -10,7 +10,7 @@ import pytest
 import covary
 from covary.errors import UnreadableTable
 from covary.index.history import read_history
-from covary.tables.spark_catalog import spark_rows, spark_tables
+from covary.tables.spark_catalog import list_spark_tables, open_spark_rows
 
 
 @pytest.fixture
@@ -120,7 +120,7 @@ def test_what_is_no_query_is_refused_and_not_run(spark, catalog, tmp_path):
     (tmp_path / "precious.csv").write_text("a,b\n1,2\n")
     for text in NO_QUERIES:
         with pytest.raises(UnreadableTable, match=r"takes it for no query|may start a program"):
-            spark_tables(f"spark:{text.format(folder=tmp_path)}", spark)
+            list_spark_tables(f"spark:{text.format(folder=tmp_path)}", spark)
         assert (tmp_path / "precious.csv").exists(), text
         assert {table.name for table in spark.catalog.listTables(catalog)} == TABLES, text
         assert spark.table("places.middle").count() == 300, text
@@ -148,7 +148,7 @@ def test_a_query_that_could_do_more_than_read_is_refused_and_not_run(spark, cata
     file = tmp_path / "touched"
     for text in MORE_THAN_READING:
         with pytest.raises(UnreadableTable, match="covary only reads"):
-            spark_tables(f"spark:{text.replace('{file}', str(file))}", spark)
+            list_spark_tables(f"spark:{text.replace('{file}', str(file))}", spark)
     assert not file.exists()
     asked = "SELECT java_method('java.lang.System', 'getProperty', 'covary.pwned') AS z"
     assert spark.sql(asked).collect()[0].z == "null"
@@ -163,16 +163,16 @@ def test_every_form_of_a_query_is_read(spark, lake, catalog):
         "SELECT place, y FROM places.middle JOIN places.middle AS other USING (place, y)",
         "/* all */ FROM places.middle |> WHERE y IS NOT NULL",
     ):
-        [table] = spark_tables(f"spark:{text}", spark)
-        assert spark_rows(table.location.text, spark).select("place", "y").count() == 300, text
+        [table] = list_spark_tables(f"spark:{text}", spark)
+        assert open_spark_rows(table.location.text, spark).select("place", "y").count() == 300, text
 
 
 def test_a_name_is_only_ever_a_name(spark, catalog, tmp_path):
     for name in ("places.middle;DROP", "csv.`/etc/passwd`", "`places`.`middle`; --", "${env:HOME}"):
         with pytest.raises(UnreadableTable):
-            spark_tables(f"spark:{name}", spark)
-    [table] = spark_tables("spark:`places`.`middle`", spark)
-    assert spark_rows(table.location.text, spark).count() == 300
+            list_spark_tables(f"spark:{name}", spark)
+    [table] = list_spark_tables("spark:`places`.`middle`", spark)
+    assert open_spark_rows(table.location.text, spark).count() == 300
 
 
 STOPPED = """
@@ -182,13 +182,13 @@ from covary.pipeline.spark_runner import sketch_spark_tables
 from covary.pipeline.plan import PARTS, PROGRESS, TaskSettings
 from covary.sketching.sketch_types import SketchConfig
 from covary.pipeline.session import start_session
-from covary.tables.spark_catalog import spark_tables
+from covary.tables.spark_catalog import list_spark_tables
 
 for name in (PARTS, PROGRESS):
     Path(sys.argv[1], name).mkdir()
 spark = start_session("local[1]")
 spark.range(9).createOrReplaceTempView("numbers")
-tables = spark_tables("spark:numbers", spark)
+tables = list_spark_tables("spark:numbers", spark)
 spark.sparkContext._jsc.sc().stop()  # as a cluster that is lost ends it, unknown to Python
 print(sketch_spark_tables(tables, 0, TaskSettings(SketchConfig(64), (), (), sys.argv[1]), spark))
 """

@@ -23,9 +23,9 @@ from covary.errors import UnreadableTable
 from covary.tables.discover import find_tables
 from covary.tables.formats import arrow, csv_rows, json_lines, sql_rows
 from covary.tables.formats import csv_records as csvsplit
-from covary.tables.formats.arrow import unpacked_sizes
+from covary.tables.formats.arrow import measure_batches
 from covary.tables.formats.csv_dialect import LINES
-from covary.tables.read import Chunk, layout_of, read_chunk
+from covary.tables.read import Chunk, read_chunk, read_layout
 from covary.tables.reader import WHOLE
 
 SKETCHED_ALONE = """
@@ -63,7 +63,7 @@ def sketched_alone(source, scratch):
 
 def rows_of(path, columns=None):
     (table,) = find_tables([path])[0]
-    return pl.concat(list(read_chunk(Chunk(table, 0, *WHOLE), layout_of(table), columns)))
+    return pl.concat(list(read_chunk(Chunk(table, 0, *WHOLE), read_layout(table), columns)))
 
 
 def long_texts(rows, words=10, length=3000):
@@ -178,7 +178,7 @@ def test_what_a_record_batch_takes_is_known_before_it_is_unpacked(opener, compre
     options = pa.ipc.IpcWriteOptions(compression=compression)
     with opener(written, table.schema, options=options) as file:
         file.write_table(table, max_chunksize=600)
-    _, large, small = unpacked_sizes(written)
+    _, large, small = measure_batches(written)
     assert (large, small) == (pytest.approx(600 * 12, abs=100), pytest.approx(400 * 12, abs=100))
 
 
@@ -198,14 +198,14 @@ def test_a_record_batch_beyond_what_fits_is_refused_with_what_to_do(tmp_path, mo
 
 @pytest.mark.parametrize("length", [0, 5, 12, 60])
 def test_sizes_of_a_damaged_arrow_file_are_left_to_its_reader(length):
-    assert list(unpacked_sizes(io.BytesIO(b"ARROW1\0\0" + b"\xff" * length))) == []
+    assert list(measure_batches(io.BytesIO(b"ARROW1\0\0" + b"\xff" * length))) == []
 
 
 def test_batches_of_many_columns_have_few_rows(tmp_path):
     columns = {f"v{n}": np.zeros(40_000) for n in range(500)}
     pq.write_table(pa.table(columns), tmp_path / "t.parquet")
     (table,) = find_tables([tmp_path / "t.parquet"])[0]
-    heights = [frame.height for frame in read_chunk(Chunk(table, 0, *WHOLE), layout_of(table))]
+    heights = [frame.height for frame in read_chunk(Chunk(table, 0, *WHOLE), read_layout(table))]
     assert sum(heights) == 40_000
     assert max(heights) <= 2 * arrow.CELLS_AT_ONCE // 500
 
@@ -218,12 +218,12 @@ def test_short_lines_of_a_wide_table_are_read_a_few_at_a_time(tmp_path, monkeypa
     lines = [*[full] * 40, *(f'"a\n{n}"' for n in range(50))]
     (tmp_path / "t.csv").write_text("\n".join([header, *lines, ""]))
     (table,) = find_tables([tmp_path / "t.csv"])[0]
-    frames = list(read_chunk(Chunk(table, 0, *WHOLE), layout_of(table)))
+    frames = list(read_chunk(Chunk(table, 0, *WHOLE), read_layout(table)))
     assert max(frame.height for frame in frames) <= 10
     assert pl.concat(frames)["c0"].to_list() == ["0"] * 40 + [f"a\n{n}" for n in range(50)]
     (tmp_path / "t.jsonl").write_text("".join(json.dumps({f"f{n}": n}) + "\n" for n in range(200)))
     (table,) = find_tables([tmp_path / "t.jsonl"])[0]
-    frames = list(read_chunk(Chunk(table, 0, *WHOLE), layout_of(table)))
+    frames = list(read_chunk(Chunk(table, 0, *WHOLE), read_layout(table)))
     assert max(frame.height for frame in frames) <= 50
     assert pl.concat(frames)["f7"].drop_nulls().to_list() == ["7"]
 
@@ -242,7 +242,7 @@ def test_rows_of_a_driver_are_fetched_by_what_they_weigh():
         asked.append(most)
         return [("x" * 10_000, 1)] * min(most, 2000 - sum(asked[:-1]))
 
-    frames = list(sql_rows.text_frames(fetch, ["told", "n"], 1 << 20))
+    frames = list(sql_rows.fetch_text_frames(fetch, ["told", "n"], 1 << 20))
     assert sum(frame.height for frame in frames) == 2000
     assert max(asked) <= 105
 

@@ -21,9 +21,9 @@ from covary.pipeline.plan import PARTS, TaskSettings, group_name, plan, table_na
 from covary.pipeline.tasks import merge_chunks, sketch_chunk, sketch_group
 from covary.query.describe import describe_index
 from covary.sketching.sketch_types import SketchConfig
-from covary.tables.discover import find_tables, table_at
+from covary.tables.discover import find_table, find_tables
 from covary.tables.faults import Faults
-from covary.tables.read import Chunk, layout_of, plan_chunks, read_chunk
+from covary.tables.read import Chunk, plan_chunks, read_chunk, read_layout
 from covary.tables.reader import WHOLE
 
 HEADER = "day,x,n,town\n"
@@ -32,8 +32,8 @@ ROWS = [f"2013-{1 + i // 28:02}-{1 + i % 28:02},{i % 17}.{i % 7},{i % 90},town{i
 
 def read(path, text, chunk_bytes=1 << 30):
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    source = table_at(path)
-    layout, faults = layout_of(source), Faults()
+    source = find_table(path)
+    layout, faults = read_layout(source), Faults()
     chunks = plan_chunks(source, layout, chunk_bytes)
     frames = [frame for chunk in chunks for frame in read_chunk(chunk, layout, faults=faults)]
     return pl.concat(frames), faults.sentences()
@@ -205,7 +205,7 @@ def test_bad_json_lines_are_counted_and_cost_only_themselves(tmp_path):
 def test_random_bytes_are_no_table(tmp_path, seed):
     (tmp_path / "t.csv").write_bytes(np.random.default_rng(seed).bytes(3000))
     with pytest.raises(UnreadableTable, match="no text"):
-        layout_of(table_at(tmp_path / "t.csv"))
+        read_layout(find_table(tmp_path / "t.csv"))
 
 
 def test_the_damage_of_chunks_is_that_of_the_whole(tmp_path, monkeypatch):
@@ -233,8 +233,8 @@ def test_the_damage_of_chunks_is_that_of_the_whole(tmp_path, monkeypatch):
 @pytest.mark.parametrize("line", ['1,"2', '"",""', '"', '1,"a"b"', '""""', '1,"""', '",a,"', 'a",b,"c'])
 def test_no_pattern_of_quotes_takes_more_than_linear_time(tmp_path, line):
     (tmp_path / "t.csv").write_text("a,b\n" + "1,2\n" * 20 + f"{line}\n" * 30_000)
-    source = table_at(tmp_path / "t.csv")
-    layout, faults = layout_of(source), Faults()
+    source = find_table(tmp_path / "t.csv")
+    layout, faults = read_layout(source), Faults()
     started = time.monotonic()
     rows = sum(frame.height for frame in read_chunk(Chunk(source, 0, *WHOLE), layout, faults=faults))
     assert time.monotonic() - started < 20  # a scan to the end from every line would take hours
@@ -253,7 +253,7 @@ def test_a_file_that_begins_with_an_endless_line_is_named_at_once(tmp_path, line
     (tmp_path / "t.csv").write_bytes(line)
     started = time.monotonic()
     with pytest.raises(UnreadableTable, match=r"its first line is longer than 4 MB|at most 250,000 are read"):
-        layout_of(table_at(tmp_path / "t.csv"))
+        read_layout(find_table(tmp_path / "t.csv"))
     assert time.monotonic() - started < 5
 
 
@@ -263,8 +263,8 @@ def test_an_endless_line_in_a_compressed_file_is_passed_over_and_never_held(tmp_
         for _ in range(32):
             file.write(b"0" * (8 << 20))
         file.write(b"\n3,4\n")
-    source = table_at(tmp_path / "t.csv.gz")
-    layout, faults = layout_of(source), Faults()
+    source = find_table(tmp_path / "t.csv.gz")
+    layout, faults = read_layout(source), Faults()
     pl.concat(list(read_chunk(Chunk(source, 0, *WHOLE), layout)))  # what is loaded once does not count
     tracemalloc.start()
     frame = pl.concat(list(read_chunk(Chunk(source, 0, *WHOLE), layout, faults=faults)))
@@ -296,8 +296,8 @@ def test_names_in_other_encodings_are_read_and_it_is_said_how(tmp_path, encoding
     )
     text = "town,x\n" + "".join(f"{town} {n},{n}.5\n" for n, town in enumerate(towns * 50))
     (tmp_path / "t.csv").write_bytes(text.encode(encoding))
-    source = table_at(tmp_path / "t.csv")
-    layout = layout_of(source)
+    source = find_table(tmp_path / "t.csv")
+    layout = read_layout(source)
     for chunk_bytes in (1 << 30, 500):
         chunks = plan_chunks(source, layout, chunk_bytes)
         rows = pl.concat([frame for chunk in chunks for frame in read_chunk(chunk, layout)])
@@ -310,8 +310,8 @@ def test_names_in_other_encodings_are_read_and_it_is_said_how(tmp_path, encoding
 def test_an_encoding_that_shows_only_further_down_is_found(tmp_path):
     text = "town,x\n" + "London,1.5\n" * 20_000 + "".join(f"Москва {n},{n}.5\n" for n in range(20_000))
     (tmp_path / "t.csv").write_bytes(text.encode("cp1251"))
-    source = table_at(tmp_path / "t.csv")
-    layout = layout_of(source)
+    source = find_table(tmp_path / "t.csv")
+    layout = read_layout(source)
     assert layout.dialect.encoding == "cp1251"
     assert read(tmp_path / "t.csv", text.encode("cp1251"), 50_000)[0]["town"][-1] == "Москва 19999"
 

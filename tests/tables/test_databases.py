@@ -15,9 +15,9 @@ from adbc_driver_postgresql import dbapi
 
 from covary.errors import MissingPart, UnreadableTable
 from covary.sketching.sketch_table import sketch
-from covary.tables.databases import held_in_one_state, is_database
-from covary.tables.discover import find_tables, table_at
-from covary.tables.read import Chunk, layout_of, plan_chunks, read_chunk
+from covary.tables.databases import hold_in_one_state, is_database
+from covary.tables.discover import find_table, find_tables
+from covary.tables.read import Chunk, plan_chunks, read_chunk, read_layout
 from covary.tables.reader import WHOLE
 
 DAYS = [datetime.date(2013, 1, 1) + datetime.timedelta(days=n % 365) for n in range(2000)]
@@ -34,7 +34,7 @@ SOLD = "CREATE TABLE sold (id bigint, place text, day date, x {float}, n {numeri
 
 
 def read_whole(source):
-    layout = layout_of(source)
+    layout = read_layout(source)
     return pl.concat(read_chunk(Chunk(source, 0, *WHOLE), layout))
 
 
@@ -109,7 +109,7 @@ def test_all_tables_but_the_systems_are_listed(database):
         'shop/Odd "schema.a.b c', "shop/big", "shop/orders", "shop/stored", "shop/years",
     ]  # fmt: skip
     assert tables[0].member == '"Odd ""schema"."a.b c"'
-    assert layout_of(tables[0]).columns == ("k",)
+    assert read_layout(tables[0]).columns == ("k",)
     assert read_whole(tables[-1]).rows() == [(3, 4)]
     assert [bool(table.version) for table in tables] == [True, False, True, True, True]
 
@@ -117,15 +117,15 @@ def test_all_tables_but_the_systems_are_listed(database):
 def test_one_table_is_named_after_the_mark(sold):
     sold.run("CREATE TABLE other (x int)")
     for name in ("sold", "public.sold", 'public."sold"', "public.%73old"):
-        assert table_at(f"{sold.url}#{name}").name == "shop/sold"
+        assert find_table(f"{sold.url}#{name}").name == "shop/sold"
     assert [table.name for table in find_tables([f"{sold.url}#sold", sold.url]).tables] == [
         "shop/sold",
         "shop/other",
     ]
     with pytest.raises(UnreadableTable, match=r"no table 'sole' in it; there are: public.other, public.sold"):
-        table_at(f"{sold.url}#sole")
+        find_table(f"{sold.url}#sole")
     with pytest.raises(UnreadableTable, match=r"holds 2 tables .*#public.other"):
-        table_at(sold.url)
+        find_table(sold.url)
 
 
 def test_every_row_is_in_exactly_one_part(database):
@@ -136,28 +136,28 @@ def test_every_row_is_in_exactly_one_part(database):
         "INSERT INTO child VALUES (1, 'of a child')",
         "CREATE TABLE plain AS SELECT i FROM generate_series(1, 20000) i",
     )
-    with held_in_one_state(find_tables([database.url]).tables) as tables:
+    with hold_in_one_state(find_tables([database.url]).tables) as tables:
         named = {table.name: table for table in tables}
         plain, parent = named["shop/plain"], named["shop/t"]
-        layout = layout_of(plain)
+        layout = read_layout(plain)
         chunks = plan_chunks(plain, layout, 100_000)
         assert len(chunks) > 5
         parts = [read_parts([chunk], layout)["i"].to_list() for chunk in chunks]
         assert all(parts)
         assert [i for part in parts for i in part] == list(range(1, 20001))
         # A parent's rows are its children's too: by blocks they could not be told apart.
-        assert len(plan_chunks(parent, layout_of(parent), 100_000)) == 1
+        assert len(plan_chunks(parent, read_layout(parent), 100_000)) == 1
         assert read_whole(parent).height == 20000 - 7001 + 1
 
 
 def test_a_table_is_cut_only_where_its_state_is_held(sold):
-    table = table_at(f"{sold.url}#sold")
-    assert len(plan_chunks(table, layout_of(table), 10_000)) == 1
+    table = find_table(f"{sold.url}#sold")
+    assert len(plan_chunks(table, read_layout(table), 10_000)) == 1
 
 
 def test_all_parts_are_of_one_state(sold):
-    with held_in_one_state([table_at(f"{sold.url}#sold")]) as [table]:
-        layout = layout_of(table)
+    with hold_in_one_state([find_table(f"{sold.url}#sold")]) as [table]:
+        layout = read_layout(table)
         chunks = plan_chunks(table, layout, 20_000)
         assert len(chunks) > 3
         first = list(read_chunk(chunks[0], layout))
@@ -171,8 +171,8 @@ def test_all_parts_are_of_one_state(sold):
     "change", ["TRUNCATE sold", "VACUUM FULL sold", "ALTER TABLE sold ALTER n TYPE text"]
 )
 def test_a_table_that_is_written_anew_while_it_is_read_fails(sold, change):
-    with held_in_one_state([table_at(f"{sold.url}#sold")]) as [table]:
-        layout = layout_of(table)
+    with hold_in_one_state([find_table(f"{sold.url}#sold")]) as [table]:
+        layout = read_layout(table)
         chunks = plan_chunks(table, layout, 20_000)
         list(read_chunk(chunks[0], layout))
         sold.run(change)
@@ -181,8 +181,8 @@ def test_a_table_that_is_written_anew_while_it_is_read_fails(sold, change):
 
 
 def test_a_table_that_loses_a_column_or_goes_away_fails(sold):
-    table = table_at(f"{sold.url}#sold")
-    layout = layout_of(table)
+    table = find_table(f"{sold.url}#sold")
+    layout = read_layout(table)
     sold.run("ALTER TABLE sold DROP COLUMN x")
     with pytest.raises(UnreadableTable, match="it changed while it was read; try again"):
         list(read_chunk(Chunk(table, 0, *WHOLE), layout))
@@ -204,13 +204,13 @@ READS_FOR_EVER = """
 import sys
 from covary.tables.formats import postgresql
 from covary.tables.discover import find_tables
-from covary.tables.read import Chunk, layout_of, read_chunk
+from covary.tables.read import Chunk, read_layout, read_chunk
 from covary.tables.reader import WHOLE
 
 postgresql.LOOK_FOR_US = postgresql.LOOK_FOR_US.replace("10s", "100ms")
 [table] = find_tables([sys.argv[1]]).tables
 print("reading", flush=True)
-next(read_chunk(Chunk(table, 0, *WHOLE), layout_of(table)))
+next(read_chunk(Chunk(table, 0, *WHOLE), read_layout(table)))
 """
 
 
@@ -235,8 +235,8 @@ def wait_until(condition):
 
 def test_a_server_that_goes_away_in_the_middle_is_told(sold):
     sold.run("CREATE TABLE large AS SELECT i, repeat('x', 500) AS k FROM generate_series(1, 100000) i")
-    with held_in_one_state([table_at(f"{sold.url}#large")]) as [table]:
-        layout = layout_of(table)
+    with hold_in_one_state([find_table(f"{sold.url}#large")]) as [table]:
+        layout = read_layout(table)
         chunks = plan_chunks(table, layout, 20 << 20)
         rows = read_chunk(chunks[0], layout)
         next(rows)
@@ -260,7 +260,7 @@ def test_types_are_those_that_a_file_would_have(database):
         '{}'::jsonb AS json, ARRAY[1] AS list, 'x'::bytea AS bytes, '1 day'::interval AS span,
         '(1,2)'::point AS p""",
     )
-    assert read_whole(table_at(database.url)).rows(named=True) == [
+    assert read_whole(find_table(database.url)).rows(named=True) == [
         {
             "n u": "12345678901234567890.50",
             "A": "1.25",
@@ -284,10 +284,10 @@ def test_types_are_those_that_a_file_would_have(database):
 
 def test_the_version_changes_when_the_table_does(sold):
     def version():
-        return table_at(f"{sold.url}#sold").version
+        return find_table(f"{sold.url}#sold").version
 
     seen = [version()]
-    list(read_chunk(Chunk(table_at(f"{sold.url}#sold"), 0, *WHOLE), layout_of(table_at(sold.url))))
+    list(read_chunk(Chunk(find_table(f"{sold.url}#sold"), 0, *WHOLE), read_layout(find_table(sold.url))))
     assert version() == seen[0]
     for change in (
         "INSERT INTO sold VALUES (1)",
@@ -308,7 +308,7 @@ def test_nothing_is_ever_written(sold):
         "CREATE VIEW spy AS SELECT noted() AS x",
     )
     with pytest.raises(UnreadableTable, match="cannot execute INSERT in a read-only transaction"):
-        read_whole(table_at(f"{sold.url}#spy"))
+        read_whole(find_table(f"{sold.url}#spy"))
     assert sold.run("SELECT count(*) FROM log") == [(0,)]
 
 
@@ -329,9 +329,9 @@ def test_a_wrong_password_is_told_without_the_password(sold, tmp_path):
 def test_a_password_from_the_environment_will_do(sold, monkeypatch):
     url = sold.url.replace(":hush-hush", "")
     with pytest.raises(UnreadableTable, match="no password supplied; give it in PGPASSWORD"):
-        table_at(url)
+        find_table(url)
     monkeypatch.setenv("PGPASSWORD", "hush-hush")
-    assert read_whole(table_at(url)).height == FRAME.height
+    assert read_whole(find_table(url)).height == FRAME.height
 
 
 @pytest.mark.parametrize(
@@ -339,7 +339,7 @@ def test_a_password_from_the_environment_will_do(sold, monkeypatch):
 )
 def test_a_password_that_breaks_the_url_is_not_shown(password):
     with pytest.raises(UnreadableTable) as told:
-        table_at(f"postgresql://me:{password}@127.0.0.1:1/db")
+        find_table(f"postgresql://me:{password}@127.0.0.1:1/db")
     assert "cret" not in str(told.value)
     assert "100" not in str(told.value)
     assert "127.0.0.1" in str(told.value)
@@ -349,7 +349,7 @@ def test_no_name_shows_a_password(sold):
     other = sold.url.replace("covary:", "%63ovary:")
     names = [table.name for table in find_tables([sold.url, other]).tables]
     assert names == ["shop/sold"]  # the same table, whoever asks for it
-    assert "hush" not in table_at(sold.url).location.shown
+    assert "hush" not in find_table(sold.url).location.shown
 
 
 # Files
@@ -369,20 +369,20 @@ def test_database_files_are_sources_like_others(shop, ducks):
 
 def test_a_table_of_a_file_is_named_after_the_mark(shop, ducks, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert table_at("shop.sqlite#sold").name == "shop/sold"
-    assert table_at('shop.sqlite#odd "name#1').member == 'odd "name#1'
-    assert table_at("ducks.duckdb#cheap").format == "duckdb"
+    assert find_table("shop.sqlite#sold").name == "shop/sold"
+    assert find_table('shop.sqlite#odd "name#1').member == 'odd "name#1'
+    assert find_table("ducks.duckdb#cheap").format == "duckdb"
     assert [table.name for table in find_tables(["shop.sqlite#sold"]).tables] == ["shop/sold"]
     with pytest.raises(UnreadableTable, match=r"holds 4 tables \(cheap, coded, .*shop.sqlite#cheap"):
-        table_at("shop.sqlite")
+        find_table("shop.sqlite")
     with pytest.raises(UnreadableTable, match="no table 'sole' in it; there are: cheap, coded"):
-        table_at("shop.sqlite#sole")
+        find_table("shop.sqlite#sole")
     with pytest.raises(UnreadableTable, match="no such file"):
-        table_at("other.sqlite#sole")
+        find_table("other.sqlite#sole")
     with sqlite3.connect("one.db") as file:
         file.execute("CREATE TABLE t (k, x)")
     file.close()
-    assert (table_at("one.db").name, table_at("one.db").member) == ("one", "t")
+    assert (find_table("one.db").name, find_table("one.db").member) == ("one", "t")
 
 
 @pytest.mark.parametrize(
@@ -422,8 +422,8 @@ def test_a_remote_database_must_be_copied(shop):
 
 @pytest.mark.parametrize("name", ["shop.sqlite#sold", "ducks.duckdb#sold"])
 def test_every_row_of_a_file_is_in_exactly_one_part(shop, ducks, name):
-    table = table_at(shop.parent / name)
-    layout = layout_of(table)
+    table = find_table(shop.parent / name)
+    layout = read_layout(table)
     chunks = plan_chunks(table, layout, table.size // 8)
     assert len(chunks) in {8, 9}
     parts = [read_parts([chunk], layout) for chunk in chunks]
@@ -436,7 +436,7 @@ def test_rows_numbered_high_do_not_take_the_share_of_others(shop):
         file.execute("CREATE TABLE high (id INTEGER PRIMARY KEY)")
         file.execute("INSERT INTO high VALUES (1 << 60)")
     file.close()
-    assert table_at(f"{shop}#sold").size > 0.1 * shop.stat().st_size
+    assert find_table(f"{shop}#sold").size > 0.1 * shop.stat().st_size
 
 
 def test_a_damaged_table_of_a_file_costs_no_other(tmp_path):
@@ -463,8 +463,8 @@ def test_rows_with_any_numbers_are_read(tmp_path):
         file.execute("CREATE TABLE t (oid INTEGER PRIMARY KEY, rowid TEXT)")
         file.executemany("INSERT INTO t VALUES (?, ?)", [(n, f"k{n}") for n in (-(2**62), -1, 0, 5, 2**62)])
     file.close()
-    table = replace(table_at(tmp_path / "t.db"), size=1000)
-    layout = layout_of(table)
+    table = replace(find_table(tmp_path / "t.db"), size=1000)
+    layout = read_layout(table)
     chunks = plan_chunks(table, layout, 100)
     assert len(chunks) == 10
     assert read_parts(chunks, layout)["rowid"].to_list() == [f"k{n}" for n in (-(2**62), -1, 0, 5, 2**62)]
@@ -472,9 +472,9 @@ def test_rows_with_any_numbers_are_read(tmp_path):
 
 @pytest.mark.parametrize("name", ["cheap", "coded"])
 def test_what_has_no_row_numbers_is_read_whole(shop, name):
-    table = replace(table_at(f"{shop}#{name}"), size=1000)
-    [chunk] = plan_chunks(table, layout_of(table), 100)
-    assert read_parts([chunk], layout_of(table)).height == {"cheap": 35, "coded": 2}[name]
+    table = replace(find_table(f"{shop}#{name}"), size=1000)
+    [chunk] = plan_chunks(table, read_layout(table), 100)
+    assert read_parts([chunk], read_layout(table)).height == {"cheap": 35, "coded": 2}[name]
 
 
 def test_views_made_of_many_others_are_listed_without_a_look_into_them(tmp_path):
@@ -519,19 +519,19 @@ def test_what_an_index_of_sqlite_keeps_for_itself_is_no_table(tmp_path):
 
 
 def test_cells_of_sqlite_are_text_of_any_type(shop):
-    rows = read_whole(table_at(f'{shop}#odd "name#1')).rows(named=True)
+    rows = read_whole(find_table(f'{shop}#odd "name#1')).rows(named=True)
     assert rows == [{"rowid": "k", "a b": "1.5"}, {"rowid": "l", "a b": "many"}]
 
 
 def test_types_of_duckdb(ducks):
-    assert read_whole(table_at(f'{ducks}#odd "schema.A b')).rows(named=True) == [
+    assert read_whole(find_table(f'{ducks}#odd "schema.A b')).rows(named=True) == [
         {"Key": "k", "kind": "a", "never": None, "once": datetime.datetime(2013, 1, 1), "huge": 1}
     ]
 
 
 def test_a_view_of_duckdb_reads_nothing_outside_of_its_file(ducks):
     with pytest.raises(UnreadableTable, match=r"disabled"):
-        layout_of(table_at(f"{ducks}#outside"))
+        read_layout(find_table(f"{ducks}#outside"))
 
 
 @pytest.mark.parametrize("mode", ["DELETE", "WAL"])
@@ -540,27 +540,27 @@ def test_reading_sqlite_leaves_everything_as_it_was(shop, mode):
         file.execute(f"PRAGMA journal_mode = {mode}")
     file.close()
     before = {path.name: path.read_bytes() for path in shop.parent.iterdir()}
-    assert read_whole(table_at(f"{shop}#sold")).height == FRAME.height
+    assert read_whole(find_table(f"{shop}#sold")).height == FRAME.height
     assert {path.name: path.read_bytes() for path in shop.parent.iterdir()} == before
 
 
 def test_what_is_only_in_the_log_is_read_and_changes_the_version(shop):
-    before = table_at(f"{shop}#sold")
+    before = find_table(f"{shop}#sold")
     file = sqlite3.connect(shop)
     file.execute("PRAGMA journal_mode = WAL")
     file.execute("INSERT INTO sold VALUES (1, 'new', '2013-01-01', 1, 1)")
     file.commit()
-    table = table_at(f"{shop}#sold")
+    table = find_table(f"{shop}#sold")
     assert read_whole(table).height == FRAME.height + 1
     file.execute("DELETE FROM sold WHERE place = 'new'")
     file.commit()
-    assert len({before.version, table.version, table_at(f"{shop}#sold").version}) == 3
+    assert len({before.version, table.version, find_table(f"{shop}#sold").version}) == 3
     file.close()
 
 
 def test_a_file_that_changes_while_it_is_read_fails(shop):
-    table = table_at(f"{shop}#sold")
-    layout = layout_of(table)
+    table = find_table(f"{shop}#sold")
+    layout = read_layout(table)
     chunks = plan_chunks(table, layout, table.size // 4)
     list(read_chunk(chunks[0], layout))
     with sqlite3.connect(shop) as file:
@@ -571,7 +571,7 @@ def test_a_file_that_changes_while_it_is_read_fails(shop):
 
 
 def test_a_damaged_file_fails(shop):
-    table = table_at(f"{shop}#sold")
+    table = find_table(f"{shop}#sold")
     content = bytearray(shop.read_bytes())
     content[8192:] = b"\xff" * (len(content) - 8192)
     shop.write_bytes(content)
@@ -588,14 +588,14 @@ def test_a_damaged_file_fails(shop):
 )
 def test_a_pipe_beside_a_database_is_refused_by_name(shop, ducks, name, suffix):
     path = shop.parent / name
-    table = table_at(f"{path}#sold")
+    table = find_table(f"{path}#sold")
     os.mkfifo(f"{path}{suffix}")
     listing = find_tables([shop.parent])
     refusal = f"{name}{suffix} is not a regular file, and opening it may never end; remove it"
     assert reasons(listing) == {str(path): refusal}
     assert len(listing.tables) == 4
     with pytest.raises(UnreadableTable, match=refusal):
-        layout_of(table)
+        read_layout(table)
     if name == "shop.sqlite":
         with pytest.raises(UnreadableTable, match=refusal):
             find_tables([f"sqlite:///{path}"])
@@ -603,11 +603,11 @@ def test_a_pipe_beside_a_database_is_refused_by_name(shop, ducks, name, suffix):
 
 COMPUTES_FOR_EVER = """
 import sys
-from covary.tables.discover import table_at
+from covary.tables.discover import find_table
 from covary.tables.read import Chunk, read_chunk
 from covary.tables.reader import WHOLE, Layout
 
-rows = read_chunk(Chunk(table_at(sys.argv[1]), 0, *WHOLE), Layout(("k", "x")))
+rows = read_chunk(Chunk(find_table(sys.argv[1]), 0, *WHOLE), Layout(("k", "x")))
 print("reading", flush=True)
 next(rows)
 """
@@ -640,14 +640,14 @@ def test_any_database_is_read_through_sqlalchemy(shop):
     tables = find_tables([f"sqlite:///{shop}"]).tables
     assert [table.name for table in tables] == ["shop/cheap", "shop/coded", 'shop/odd "name#1', "shop/sold"]
     assert [table.format for table in tables] == ["sql"] * 4
-    assert read_whole(tables[3]).equals(read_whole(table_at(f"{shop}#sold")))
-    assert read_whole(tables[2]).equals(read_whole(table_at(f'{shop}#odd "name#1')))
+    assert read_whole(tables[3]).equals(read_whole(find_table(f"{shop}#sold")))
+    assert read_whole(tables[2]).equals(read_whole(find_table(f'{shop}#odd "name#1')))
 
 
 def test_a_file_by_url_is_known_in_every_folder(shop, monkeypatch):
     odd = shop.rename(shop.with_name("my shop.v2.db"))
     monkeypatch.chdir(odd.parent)
-    table = table_at("sqlite:///my shop.v2.db#sold")
+    table = find_table("sqlite:///my shop.v2.db#sold")
     monkeypatch.chdir("/")
     assert table.name == "my shop.v2/sold"
     assert read_whole(table).height == FRAME.height
@@ -658,7 +658,7 @@ def test_a_column_of_an_unknown_type_is_read(tmp_path):
         file.execute("CREATE TABLE t (k ODDTYPE(7), x REAL, picture BLOB)")
         file.execute("INSERT INTO t VALUES ('a', 1, x'00')")
     file.close()
-    assert read_whole(table_at(f"sqlite:///{tmp_path}/t.db")).rows() == [("a", "1.0")]
+    assert read_whole(find_table(f"sqlite:///{tmp_path}/t.db")).rows() == [("a", "1.0")]
 
 
 def test_a_database_that_is_not_there_is_not_made(tmp_path):

@@ -10,8 +10,8 @@ import pytest
 
 from covary.errors import UnreadableTable
 from covary.sketching.sketch_types import SketchConfig
-from covary.tables.discover import find_tables, table_at
-from covary.tables.read import layout_of
+from covary.tables.discover import find_table, find_tables
+from covary.tables.read import read_layout
 
 CSV = b"day,x\n1,2\n3,4\n"
 
@@ -51,7 +51,7 @@ def test_a_compressed_file_without_another_suffix_counts_if_it_is_delimited(tmp_
         ("c", "jsonl"),
     ]
     assert not skipped
-    assert table_at(write(tmp_path / "d.gz", gzip.compress(b"one column\nonly\n", mtime=0))).format == "csv"
+    assert find_table(write(tmp_path / "d.gz", gzip.compress(b"one column\nonly\n", mtime=0))).format == "csv"
 
 
 def test_a_txt_file_counts_if_it_is_delimited(tmp_path):
@@ -143,22 +143,22 @@ def test_names_that_clash_keep_what_tells_them_apart(tmp_path):
 
 
 def test_the_first_bytes_outrank_the_suffix(tmp_path):
-    table = table_at(write(tmp_path / "a.csv", gzip.compress(CSV, mtime=0)))
+    table = find_table(write(tmp_path / "a.csv", gzip.compress(CSV, mtime=0)))
     assert (table.format, table.compression, table.name) == ("csv", "gzip", "a")
-    assert table_at(write(tmp_path / "b.csv", b"PAR1....PAR1")).format == "parquet"
-    assert table_at(write(tmp_path / "c.csv.gz")).compression is None
+    assert find_table(write(tmp_path / "b.csv", b"PAR1....PAR1")).format == "parquet"
+    assert find_table(write(tmp_path / "c.csv.gz")).compression is None
 
 
 def test_a_file_named_by_the_person_is_looked_at_whatever_its_suffix(tmp_path):
-    assert table_at(write(tmp_path / "a.data")).format == "csv"
-    assert table_at(write(tmp_path / "b", b"PAR1....PAR1")).format == "parquet"
-    assert table_at(write(tmp_path / "c.log", b'{"a": 1}\n')).format == "jsonl"
-    assert table_at(write(tmp_path / "d.v2.csv")).name == "d.v2"
+    assert find_table(write(tmp_path / "a.data")).format == "csv"
+    assert find_table(write(tmp_path / "b", b"PAR1....PAR1")).format == "parquet"
+    assert find_table(write(tmp_path / "c.log", b'{"a": 1}\n')).format == "jsonl"
+    assert find_table(write(tmp_path / "d.v2.csv")).name == "d.v2"
 
 
 def test_a_table_is_described_in_full(tmp_path):
     path = write(tmp_path / "a.csv")
-    table = table_at(path)
+    table = find_table(path)
     assert (table.location.text, table.size, table.member) == (str(path), len(CSV), None)
     assert table.version == f"{len(CSV)} {path.stat().st_mtime_ns}"
     assert find_tables([tmp_path])[0][0].source == str(tmp_path)
@@ -191,7 +191,7 @@ def test_a_zip_gives_its_tables(tmp_path):
 )
 def test_one_table_that_cannot_be_read_is_an_error(tmp_path, name, data, reason):
     with pytest.raises(UnreadableTable, match=reason):
-        table_at(write(tmp_path / name, data))
+        find_table(write(tmp_path / name, data))
 
 
 def test_one_table_means_one(tmp_path):
@@ -204,7 +204,7 @@ def test_one_table_means_one(tmp_path):
         (tmp_path / "no", "no such"),
     ):
         with pytest.raises(UnreadableTable, match=reason):
-            table_at(path)
+            find_table(path)
 
 
 def test_a_thousand_files_are_listed_quickly(tmp_path):
@@ -270,7 +270,7 @@ def test_members_of_a_zip_that_lead_elsewhere_are_read_and_named_plainly(tmp_pat
     tables, skipped, _ = find_tables([tmp_path])
     assert {table.name for table in tables} == {"z/up", "z/etc/root", "z/back", "z/plain"}
     assert not skipped
-    assert [layout_of(table).columns for table in tables] == [("day", "x")] * 4
+    assert [read_layout(table).columns for table in tables] == [("day", "x")] * 4
 
 
 def test_members_of_a_zip_that_bear_one_name_are_told(tmp_path):
@@ -281,7 +281,7 @@ def test_members_of_a_zip_that_bear_one_name_are_told(tmp_path):
         archive.writestr("b.csv", CSV)
     tables, skipped, _ = find_tables([tmp_path])
     assert [table.name for table in tables] == ["z/a", "z/b"]
-    assert layout_of(tables[0]).columns == ("day", "y")
+    assert read_layout(tables[0]).columns == ("day", "y")
     ((path, reason),) = [(each.path, each.reason.text) for each in skipped]
     assert path.endswith("z.zip/a.csv")
     assert reason == "the zip holds 2 files of this name; only the last is read"

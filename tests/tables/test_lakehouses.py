@@ -26,11 +26,11 @@ from pyiceberg.utils.config import Config
 
 import covary
 from covary.errors import MissingPart, UnreadableTable
-from covary.tables.discover import find_tables, source_name, table_at
+from covary.tables.discover import find_table, find_tables, name_source
 from covary.tables.faults import Faults
-from covary.tables.read import layout_of, plan_chunks, read_chunk
+from covary.tables.read import plan_chunks, read_chunk, read_layout
 from covary.tables.reader import WHOLE, RowRequest
-from covary.tables.registry import reader_of
+from covary.tables.registry import get_reader
 
 ROWS = pa.table(
     {
@@ -71,8 +71,8 @@ def place_of(table):
 
 def rows_of(source, chunk_bytes=1, columns=None):
     """All rows of a table, read in as many parts as it can be cut into, and the number of parts."""
-    table = source if not isinstance(source, str) else table_at(source)
-    layout = layout_of(table)
+    table = source if not isinstance(source, str) else find_table(source)
+    layout = read_layout(table)
     chunks = plan_chunks(table, layout, chunk_bytes)
     frames = [frame for chunk in chunks for frame in read_chunk(chunk, layout, columns)]
     return pl.concat(frames), len(chunks)
@@ -123,10 +123,10 @@ def test_its_size_is_that_of_its_present_files(tmp_path):
     path = delta(tmp_path / "t")
     write_deltalake(path, ROWS[:10], mode="overwrite")
     (there,) = DeltaTable(path).file_uris()
-    assert table_at(path).size == Path(there).stat().st_size
+    assert find_table(path).size == Path(there).stat().st_size
     table = iceberg(tmp_path / "ice", ROWS[:100], ROWS[100:])
     files = (tmp_path / "ice").rglob("*.parquet")
-    assert table_at(place_of(table)).size == sum(file.stat().st_size for file in files)
+    assert find_table(place_of(table)).size == sum(file.stat().st_size for file in files)
 
 
 def test_delta_rows_are_those_of_one_parquet_file(tmp_path):
@@ -148,16 +148,16 @@ def test_iceberg_rows_are_those_of_one_parquet_file(tmp_path):
 
 def test_a_delta_table_is_read_at_the_version_that_was_found(tmp_path):
     path = delta(tmp_path / "t")
-    before = table_at(path)
+    before = find_table(path)
     write_deltalake(path, ROWS[:7], mode="overwrite")
-    assert table_at(path).version != before.version
+    assert find_table(path).version != before.version
     assert rows_of(before)[0].height == 300
     assert rows_of(path)[0].height == 7
 
 
 def test_an_iceberg_table_is_read_at_the_snapshot_that_was_found(tmp_path):
     table = iceberg(tmp_path / "ice", ROWS)
-    before = table_at(place_of(table))
+    before = find_table(place_of(table))
     table.overwrite(ROWS[:7])
     with table.update_schema() as change:
         change.rename_column("x", "y")
@@ -169,7 +169,7 @@ def test_an_iceberg_table_is_read_at_the_snapshot_that_was_found(tmp_path):
 
 def test_a_snapshot_that_was_expired_is_missed_by_name(tmp_path):
     table = iceberg(tmp_path / "ice", ROWS)
-    before = table_at(place_of(table))
+    before = find_table(place_of(table))
     table.append(ROWS)
     table.maintenance.expire_snapshots().by_id(int(before.version.split()[0])).commit()
     with pytest.raises(UnreadableTable, match=r"its snapshot \d+ is gone; index it again"):
@@ -178,10 +178,10 @@ def test_a_snapshot_that_was_expired_is_missed_by_name(tmp_path):
 
 def test_a_delta_table_put_in_the_place_of_another_is_noticed(tmp_path):
     path = delta(tmp_path / "t")
-    before = table_at(path)
+    before = find_table(path)
     shutil.rmtree(path)
     delta(path, ROWS[:7])
-    assert table_at(path).version != before.version
+    assert find_table(path).version != before.version
     with pytest.raises(UnreadableTable, match="another table was put in its place"):
         rows_of(before)
 
@@ -323,9 +323,9 @@ def test_rows_of_a_deletion_vector_are_gone(tmp_path):
 def test_a_deletion_vector_goes_on_from_batch_to_batch(tmp_path):
     files = [(pa.table({"x": pa.array(range(3000), pa.int32())}), {}, [5, 2000])]
     path = delta_by_hand(tmp_path / "t", [field("x", "integer")], files, ["deletionVectors"])
-    source = table_at(path)
-    request = RowRequest(source, WHOLE, layout_of(source), ["x"], 1, Faults())
-    frames = list(reader_of(source).frames(request))
+    source = find_table(path)
+    request = RowRequest(source, WHOLE, read_layout(source), ["x"], 1, Faults())
+    frames = list(get_reader(source).frames(request))
     assert len(frames) > 1
     assert pl.concat(frames)["x"].to_list() == [row for row in range(3000) if row not in {5, 2000}]
 
@@ -496,7 +496,7 @@ def test_a_pipe_in_the_metadata_of_an_iceberg_table_is_refused_by_name(tmp_path)
     path = place_of(iceberg(tmp_path / "ice", ROWS))
     os.mkfifo(Path(path, "metadata", "v9.metadata.json"))
     with pytest.raises(UnreadableTable, match=r"metadata/v9\.metadata\.json is not a regular file"):
-        table_at(path)
+        find_table(path)
 
 
 def test_a_data_file_that_is_a_pipe_is_refused_by_name(tmp_path):
@@ -519,7 +519,7 @@ def test_a_huge_file_in_a_delta_log_is_refused_unread(tmp_path, name):
     with Path(path, "_delta_log", name).open("ab") as file:
         file.truncate((256 << 20) + 1)  # a hole, which takes no room on the disk
     with pytest.raises(UnreadableTable, match=f"_delta_log/{name} {TOO_LARGE}"):
-        table_at(path)
+        find_table(path)
 
 
 def test_a_delta_log_that_is_huge_as_a_whole_is_refused_but_for_what_a_checkpoint_tells(
@@ -530,7 +530,7 @@ def test_a_delta_log_that_is_huge_as_a_whole_is_refused_but_for_what_a_checkpoin
         write_deltalake(path, ROWS, mode="append")
     monkeypatch.setattr("covary.tables.formats.delta_log.LARGEST_LOG", 5000)
     with pytest.raises(UnreadableTable, match="_delta_log, since its last checkpoint, is larger than"):
-        table_at(path)
+        find_table(path)
     DeltaTable(path).create_checkpoint()
     with Path(path, "_delta_log", f"{0:020}.json").open("ab") as file:
         file.truncate((256 << 20) + 1)
@@ -542,7 +542,7 @@ def test_a_checkpoint_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch)
     DeltaTable(path).create_checkpoint()
     monkeypatch.setattr("covary.tables.formats.delta_log.LARGEST_CHECKPOINT", 1000)
     with pytest.raises(UnreadableTable, match=rf"_delta_log/{0:020}\.checkpoint\.parquet is larger than"):
-        table_at(path)
+        find_table(path)
 
 
 @pytest.mark.parametrize("is_packed", [True, False])
@@ -555,7 +555,7 @@ def test_iceberg_metadata_that_would_fill_the_memory_is_refused(tmp_path, is_pac
         else:
             file.truncate((256 << 20) + 1)
     with pytest.raises(UnreadableTable, match=f"metadata/{name}: it {TOO_LARGE}"):
-        table_at(path)
+        find_table(path)
 
 
 def test_packed_iceberg_metadata_is_read(tmp_path):
@@ -572,7 +572,7 @@ def test_a_huge_list_of_an_iceberg_table_is_refused_unread(tmp_path):
     with listed.open("ab") as file:
         file.truncate((256 << 20) + 1)
     with pytest.raises(UnreadableTable, match=rf"{listed.name} {TOO_LARGE}"):
-        table_at(path)
+        find_table(path)
 
 
 def test_an_iceberg_table_names_no_code_and_no_server(tmp_path, monkeypatch):
@@ -675,7 +675,7 @@ def test_a_feature_that_delta_rs_knows_and_covary_does_not_is_named(tmp_path, mo
     monkeypatch.setattr("covary.tables.formats.delta.READER_FEATURES", set())
     path = delta_by_hand(tmp_path / "t", [field("x", "integer")], [(ROWS, {}, None)], ["deletionVectors"])
     with pytest.raises(UnreadableTable, match="a feature of Delta Lake that covary can't read: deletionV"):
-        table_at(path)
+        find_table(path)
 
 
 def add_deletes(table, monkeypatch, content, rows):
@@ -763,7 +763,7 @@ def test_a_truncated_checkpoint_is_named(tmp_path):
     (checkpoint,) = Path(path, "_delta_log").glob("*.parquet")
     checkpoint.write_bytes(checkpoint.read_bytes()[:100])
     with pytest.raises(UnreadableTable, match=f"_delta_log/{checkpoint.name} can't be read"):
-        table_at(path)
+        find_table(path)
 
 
 def test_a_commit_that_a_checkpoint_covers_may_be_empty(tmp_path):
@@ -786,7 +786,7 @@ def test_a_missing_manifest_is_named(tmp_path):
     table = iceberg(tmp_path / "ice", ROWS)
     Path(table.current_snapshot().manifest_list.removeprefix("file://")).unlink()
     with pytest.raises(UnreadableTable, match=r"snap-\d+.*avro"):
-        table_at(place_of(table))
+        find_table(place_of(table))
 
 
 def test_the_newest_iceberg_metadata_counts(tmp_path):
@@ -801,16 +801,16 @@ def test_the_newest_iceberg_metadata_counts(tmp_path):
         file.unlink()
     (metadata / "version-hint.text").write_text("10")
     with pytest.raises(UnreadableTable, match=r"there is no \*.metadata.json"):
-        table_at(place_of(table))
+        find_table(place_of(table))
 
 
 def test_a_table_without_rows_is_no_table(tmp_path):
     table = warehouse(tmp_path / "ice")
     table.create_namespace("ns")
     table.create_table("ns.t", ROWS.schema)
-    source = table_at(str(tmp_path / "ice" / "ns" / "t"))
-    assert layout_of(source).columns == ("key", "x", "year")
-    layout = layout_of(source)
+    source = find_table(str(tmp_path / "ice" / "ns" / "t"))
+    assert read_layout(source).columns == ("key", "x", "year")
+    layout = read_layout(source)
     assert [list(read_chunk(chunk, layout)) for chunk in plan_chunks(source, layout)] == [[]]
 
 
@@ -822,7 +822,7 @@ def test_a_missing_package_is_named(lake, monkeypatch, package, folder):
     assert len(tables) == 3
     assert skipped.path == str(lake / folder)
     assert f"pip install 'covary[{extra}]'" in skipped.reason.text
-    for find in (table_at, lambda path: find_tables([path])):
+    for find in (find_table, lambda path: find_tables([path])):
         with pytest.raises(MissingPart, match=rf"pip install 'covary\[{extra}\]'"):
             find(str(lake / folder))
 
@@ -850,7 +850,7 @@ def test_a_catalog_names_its_tables(catalog):
     assert_same_sketch("iceberg:lake.a.u", ROWS)
     both = [table.name for table in find_tables(["iceberg:lake.a", "iceberg:lake.b"]).tables]
     assert both == ["iceberg:lake.a.t", "u", "iceberg:lake.b.t"]
-    assert source_name("iceberg:lake.a") == "iceberg:lake.a"
+    assert name_source("iceberg:lake.a") == "iceberg:lake.a"
 
 
 @pytest.mark.parametrize("source", ["iceberg:nowhere", "iceberg:lake.c", "iceberg:lake.a.none", "iceberg:"])
@@ -858,12 +858,12 @@ def test_a_catalog_or_table_that_is_not_there_is_named(catalog, source):
     with pytest.raises(UnreadableTable, match=source):
         find_tables([source])
     with pytest.raises(UnreadableTable, match=source):
-        table_at(source)
+        find_table(source)
 
 
 def test_a_query_needs_one_table_of_a_catalog(catalog):
     with pytest.raises(UnreadableTable, match=r"it holds 3 tables; name one, as iceberg:lake\.a\.t"):
-        table_at("iceberg:lake")
+        find_table("iceberg:lake")
 
 
 @pytest.fixture
@@ -938,8 +938,8 @@ def test_columns_are_judged_by_all_small_files_not_by_the_first(tmp_path, kind):
         place = str(tmp_path / "daily")
     else:
         place = place_of(iceberg(tmp_path / "house", *parts))
-    table = table_at(place)
-    layout = layout_of(table)
+    table = find_table(place)
+    layout = read_layout(table)
     [chunk] = plan_chunks(table, layout)
     first = next(read_chunk(chunk, layout))
     assert first["day"].n_unique() == 5

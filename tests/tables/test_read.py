@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from covary.errors import NoSuchColumn, UnreadableTable
 from covary.tables import read as tables
-from covary.tables.discover import find_tables, table_at
+from covary.tables.discover import find_table, find_tables
 from covary.tables.formats import csv_records as csvsplit
 from covary.tables.formats import text_bytes as textfile
 from covary.tables.formats.csv_dialect import Dialect
-from covary.tables.read import Chunk, layout_of, plan_chunks, read_chunk, sample_rows
+from covary.tables.read import Chunk, plan_chunks, read_chunk, read_layout, sample_rows
 from covary.tables.reader import WHOLE, Layout
 
 FRAME = pl.DataFrame({"zip": ["07030", "10001", None], "x": ["1", "2.50", "3"]})
@@ -28,17 +28,17 @@ TEXT = b"zip,x\n07030,1\n10001,2.50\n,3\n"
 
 def write(path, data):
     path.write_bytes(data)
-    return table_at(path)
+    return find_table(path)
 
 
 def read_whole(source):
-    layout = layout_of(source)
+    layout = read_layout(source)
     empty = pl.DataFrame(schema=dict.fromkeys(layout.columns, pl.String))
     return pl.concat([*read_chunk(Chunk(source, 0, *WHOLE), layout)] or [empty])
 
 
 def read_in_chunks(source, chunk_bytes, columns=None):
-    layout = layout_of(source)
+    layout = read_layout(source)
     chunks = plan_chunks(source, layout, chunk_bytes)
     return pl.concat([frame for chunk in chunks for frame in read_chunk(chunk, layout, columns)]), chunks
 
@@ -52,7 +52,7 @@ def test_reads_csv_as_text_whatever_its_compression(tmp_path, suffix):
 def test_reads_zstd(tmp_path):
     with pa.CompressedOutputStream(str(tmp_path / "t.csv.zst"), "zstd") as stream:
         stream.write(TEXT)
-    assert read_whole(table_at(tmp_path / "t.csv.zst")).equals(FRAME)
+    assert read_whole(find_table(tmp_path / "t.csv.zst")).equals(FRAME)
 
 
 def test_reads_each_table_of_a_zip(tmp_path):
@@ -96,21 +96,21 @@ def test_members_of_a_zip_that_cannot_be_read_are_tables_with_a_problem(tmp_path
     found, *_ = find_tables([file])
     assert [table.member for table in found] == ["empty.csv", "good.csv", "locked.csv"]
     empty, good, locked = found
-    assert layout_of(good).columns == ("zip", "x")
+    assert read_layout(good).columns == ("zip", "x")
     for table, reason in ((empty, "empty"), (locked, "encrypted")):
         with pytest.raises(UnreadableTable, match=reason):
-            layout_of(table)
+            read_layout(table)
 
 
 def test_a_parquet_column_without_a_name_does_not_cost_the_others(tmp_path):
     pq.write_table(pa.table({"": ["a", "b"], "k": ["c", "d"], "v": [1.5, 2.5]}), tmp_path / "t.parquet")
-    assert read_whole(table_at(tmp_path / "t.parquet")).columns == ["k", "v"]
+    assert read_whole(find_table(tmp_path / "t.parquet")).columns == ["k", "v"]
 
 
 def test_json_lines_may_hold_what_json_does_not_have(tmp_path):
     lines = b'{"k": "a", "v": 1.5}\n{"k": "b", "v": NaN}\n{"k": "c", "v": -Infinity}\n'
     (tmp_path / "t.jsonl").write_bytes(lines)
-    assert read_whole(table_at(tmp_path / "t.jsonl"))["v"].to_list() == ["1.5", "NaN", "-Infinity"]
+    assert read_whole(find_table(tmp_path / "t.jsonl"))["v"].to_list() == ["1.5", "NaN", "-Infinity"]
 
 
 @pytest.mark.parametrize("number", ["1e400", "-1e400", "9" * 39, "9" * 400, "9" * 5000])
@@ -118,7 +118,7 @@ def test_a_number_beyond_all_bounds_costs_only_itself(tmp_path, number):
     lines = [f'{{"k": "k{n}", "v": {n}.5, "deep": [{number}]}}' for n in range(100)]
     lines.append(f'{{"k": "huge", "v": {number}}}')
     (tmp_path / "t.jsonl").write_text("\n".join(lines))
-    rows = read_whole(table_at(tmp_path / "t.jsonl"))
+    rows = read_whole(find_table(tmp_path / "t.jsonl"))
     assert rows["k"].to_list() == [*(f"k{n}" for n in range(100)), "huge"]
     assert rows["v"].to_list() == [*(f"{n}.5" for n in range(100)), number]
 
@@ -126,7 +126,7 @@ def test_a_number_beyond_all_bounds_costs_only_itself(tmp_path, number):
 def test_utf_32_is_named_not_guessed(tmp_path):
     (tmp_path / "t.csv").write_bytes("k,v\na,1\n".encode("utf-32"))
     with pytest.raises(UnreadableTable, match="UTF-32"):
-        layout_of(table_at(tmp_path / "t.csv"))
+        read_layout(find_table(tmp_path / "t.csv"))
 
 
 @pytest.mark.parametrize("name", ["t.arrow", "t.parquet"])
@@ -140,7 +140,7 @@ def test_text_that_is_no_text_is_refused_before_it_can_crash(tmp_path, name):
     else:
         pq.write_table(table, tmp_path / name)
     with pytest.raises(UnreadableTable, match=r"(?i)utf"):
-        read_whole(table_at(tmp_path / name))
+        read_whole(find_table(tmp_path / name))
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.parquet", "t.arrow"])
@@ -149,8 +149,8 @@ def test_a_file_that_changes_while_it_is_read_is_told(tmp_path, name):
     rows = pl.DataFrame({"k": [f"k{n}" for n in range(5000)], "v": [float(n) for n in range(5000)]})
     write = {"t.csv": rows.write_csv, "t.parquet": rows.write_parquet, "t.arrow": rows.write_ipc}[name]
     write(file)
-    source = table_at(file)
-    batches = read_chunk(Chunk(source, 0, *WHOLE), layout_of(source))
+    source = find_table(file)
+    batches = read_chunk(Chunk(source, 0, *WHOLE), read_layout(source))
     next(batches)
     with file.open("r+b") as stream:
         stream.truncate(file.stat().st_size // 2)
@@ -228,7 +228,7 @@ def test_only_the_wanted_columns_come_in_the_wanted_order(tmp_path):
 
 def test_an_unknown_column_is_named_with_the_nearest(tmp_path):
     source = write(tmp_path / "t.csv", TEXT)
-    layout = layout_of(source)
+    layout = read_layout(source)
     with pytest.raises(NoSuchColumn, match="did you mean zip"):
         list(read_chunk(plan_chunks(source, layout)[0], layout, ["zipp"]))
 
@@ -241,7 +241,7 @@ def test_commas_in_the_text_of_a_single_column_do_not_cut_it(tmp_path):
 def test_columns_of_types_that_serve_as_nothing_are_left_out(tmp_path):
     odd = pa.table([[1], [2], [b"x"], [[1]], ["a"]], names=["twice", "twice", "bytes", "list", "key"])
     pq.write_table(odd, tmp_path / "t.parquet")
-    assert read_whole(table_at(tmp_path / "t.parquet")).columns == ["key"]
+    assert read_whole(find_table(tmp_path / "t.parquet")).columns == ["key"]
 
 
 @pytest.mark.parametrize(
@@ -267,7 +267,7 @@ def test_a_file_that_went_away_is_unreadable(tmp_path):
     source = write(tmp_path / "t.csv", TEXT)
     (tmp_path / "t.csv").unlink()
     with pytest.raises(UnreadableTable, match="No such file"):
-        layout_of(source)
+        read_layout(source)
 
 
 JSON_ROWS = [
@@ -317,7 +317,7 @@ def arrow_table(rows=1000):
 @pytest.mark.parametrize("chunk_bytes", [1, 2000, 1 << 30])
 def test_parquet_is_read_by_row_groups(tmp_path, chunk_bytes):
     pq.write_table(arrow_table(), tmp_path / "t.parquet", row_group_size=100)
-    frame, chunks = read_in_chunks(table_at(tmp_path / "t.parquet"), chunk_bytes)
+    frame, chunks = read_in_chunks(find_table(tmp_path / "t.parquet"), chunk_bytes)
     assert frame.columns == ["key", "x", "day"]
     assert frame["x"].to_list() == list(range(1000))
     assert len(chunks) == {1: 10, 1 << 30: 1}.get(chunk_bytes, len(chunks))
@@ -328,7 +328,7 @@ def test_parquet_is_read_by_row_groups(tmp_path, chunk_bytes):
 def test_feather_is_read_by_record_batches(tmp_path, chunk_bytes, compression):
     path = str(tmp_path / "t.feather")
     pyarrow.feather.write_feather(arrow_table(), path, compression=compression, chunksize=100)
-    frame, chunks = read_in_chunks(table_at(path), chunk_bytes, ["x", "key"])
+    frame, chunks = read_in_chunks(find_table(path), chunk_bytes, ["x", "key"])
     assert frame.columns == ["x", "key"]
     assert frame["x"].to_list() == list(range(1000))
     assert len(chunks) == (10 if chunk_bytes == 1 else 1)
@@ -338,7 +338,7 @@ def test_an_arrow_stream_is_one_chunk(tmp_path):
     path = tmp_path / "t.arrow"
     with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, arrow_table().schema) as writer:
         writer.write_table(arrow_table(), max_chunksize=100)
-    frame, chunks = read_in_chunks(table_at(path), 1)
+    frame, chunks = read_in_chunks(find_table(path), 1)
     assert len(chunks) == 1
     assert frame["x"].to_list() == list(range(1000))
 
@@ -346,13 +346,13 @@ def test_an_arrow_stream_is_one_chunk(tmp_path):
 def test_a_large_frame_comes_in_bounded_batches(tmp_path, monkeypatch):
     monkeypatch.setattr(tables, "BATCH_ROWS", 10)
     source = write(tmp_path / "t.csv", b"a,b\n" + b"1,2\n" * 25)
-    layout = layout_of(source)
+    layout = read_layout(source)
     assert [frame.height for frame in read_chunk(plan_chunks(source, layout)[0], layout)] == [10, 10, 5]
 
 
 def test_a_sample_of_many_chunks_has_rows_from_start_middle_and_end(tmp_path):
     source = write(tmp_path / "t.csv", b"a,b\n" + b"".join(b"%d,x\n" % i for i in range(10_000)))
-    layout = layout_of(source)
+    layout = read_layout(source)
     chunks = plan_chunks(source, layout, 1000)
     numbers = sample_rows(source, layout, chunks)["a"].cast(pl.Int64)
     assert len(chunks) > 3
@@ -363,7 +363,7 @@ def test_a_sample_of_many_chunks_has_rows_from_start_middle_and_end(tmp_path):
 
 def test_a_header_longer_than_a_chunk_leaves_one_chunk_without_rows(tmp_path):
     source = write(tmp_path / "t.csv", b"day,a_long_name,another_long_name\n")
-    layout = layout_of(source)
+    layout = read_layout(source)
     chunks = plan_chunks(source, layout, 10)
     assert len(chunks) == 1
     assert sample_rows(source, layout, chunks).shape == (0, 3)
@@ -372,7 +372,7 @@ def test_a_header_longer_than_a_chunk_leaves_one_chunk_without_rows(tmp_path):
 def test_a_wide_header_longer_than_the_sample_is_still_found(tmp_path):
     names = [f"a_rather_long_name_{i}" for i in range(10_000)]
     source = write(tmp_path / "t.csv", (",".join(names) + "\n" + ",".join("1" * 10_000) + "\n").encode())
-    assert layout_of(source).columns == tuple(names)
+    assert read_layout(source).columns == tuple(names)
     assert read_whole(source).shape == (1, 10_000)
 
 
@@ -400,7 +400,7 @@ def test_any_csv_split_anywhere_gives_the_same_rows(tmp_path, file, chunk_bytes)
     path.write_bytes(text)
     names = tuple(f"name{i}" for i in range(len(rows[0])))
     dialect = Dialect(",", '"', "utf-8", "\n", True, names, text.index(b"\n") + 1)
-    layout, source = Layout(dialect.columns, dialect), table_at(path)
+    layout, source = Layout(dialect.columns, dialect), find_table(path)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(csvsplit, "WINDOW_BYTES", 64)
         chunks = plan_chunks(source, layout, chunk_bytes)

@@ -16,10 +16,10 @@ from fsspec.implementations.http import ex as LINKS  # noqa: N812  (as fsspec lo
 
 import covary
 from covary.errors import MissingPart, UnreadableTable
-from covary.tables.discover import find_tables, table_at
-from covary.tables.files import NO_ANSWER, _with_short_tags, file_system, words_of
+from covary.tables.discover import find_table, find_tables
+from covary.tables.files import NO_ANSWER, _with_short_tags, describe_error, file_system
 from covary.tables.location import Location
-from covary.tables.read import layout_of, plan_chunks, read_chunk
+from covary.tables.read import plan_chunks, read_chunk, read_layout
 
 build_index = partial(covary.build_index, runner="process")
 
@@ -76,7 +76,7 @@ def test_a_bucket_is_listed_like_a_folder(s3):
 
 def test_every_format_is_read_through_the_api(s3):
     for table in find_tables(["s3://tables/lake"]).tables:
-        layout = layout_of(table)
+        layout = read_layout(table)
         frames = [
             frame
             for chunk in plan_chunks(table, layout, chunk_bytes=500)
@@ -88,7 +88,7 @@ def test_every_format_is_read_through_the_api(s3):
 def test_a_glob_and_a_single_object(s3):
     assert [t.name for t in find_tables(["s3://tables/lake/2013/*.parquet"]).tables] == ["c"]
     assert [t.name for t in find_tables(["s3://tables/lake/a.csv"]).tables] == ["a"]
-    assert table_at("s3://tables/lake/a.csv").size == len(CSV)
+    assert find_table("s3://tables/lake/a.csv").size == len(CSV)
 
 
 def test_an_object_has_another_version_when_its_content_changes(s3):
@@ -194,7 +194,7 @@ def bad_web(monkeypatch):
 def test_a_server_that_answers_badly_is_given_up_in_words(bad_web, manner, told, name):
     started = time.monotonic()
     with pytest.raises(UnreadableTable, match=told):
-        table_at(f"{bad_web(manner)}/{name}")
+        find_table(f"{bad_web(manner)}/{name}")
     assert time.monotonic() - started < 5
 
 
@@ -223,7 +223,7 @@ def test_what_is_configured_for_the_web_stays(monkeypatch):
     ],
 )
 def test_no_error_is_told_without_words(problem, words):
-    assert words_of(problem) == words
+    assert describe_error(problem) == words
 
 
 def page_without_end(listening, piece, pause):

@@ -19,10 +19,10 @@ import pyarrow.ipc
 from covary.tables.arrow_frames import (
     BATCH_ROWS,
     CELLS_AT_ONCE,
+    find_plain_columns,
     from_arrow,
-    gathered,
-    grouped,
-    plain_names,
+    gather_frames,
+    group_ranges,
 )
 from covary.tables.reader import FileReader, Layout, Range, RowRequest
 from covary.tables.source import TableSource
@@ -51,7 +51,7 @@ class ArrowReader(FileReader):
     def layout(self, source: TableSource) -> Layout:
         """The names of the columns that can serve."""
         with _opened(source) as reader:
-            return Layout(plain_names(reader.schema))
+            return Layout(find_plain_columns(reader.schema))
 
     def ranges(self, source: TableSource, layout: Layout, chunk_bytes: int) -> list[Range]:
         """The record batches of the parts of a file; none if it's a stream, read only from its start."""
@@ -59,11 +59,11 @@ class ArrowReader(FileReader):
             if not isinstance(reader, pa.RecordBatchFileReader):
                 return []
             count = reader.num_record_batches
-        return grouped([source.size // max(count, 1)] * count, chunk_bytes)
+        return group_ranges([source.size // max(count, 1)] * count, chunk_bytes)
 
     def frames(self, request: RowRequest) -> Iterator[pl.DataFrame]:
         """The rows of some record batches."""
-        yield from gathered(_slices(request), 4 * request.size)
+        yield from gather_frames(_slices(request), 4 * request.size)
 
 
 READER = ArrowReader()
@@ -87,7 +87,7 @@ def _slices(request: RowRequest) -> Iterator[pl.DataFrame]:
 
 def _refuse_huge_batches(path: str) -> None:
     with open(path, "rb") as file:
-        largest = max(unpacked_sizes(file), default=0)
+        largest = max(measure_batches(file), default=0)
     if largest > LARGEST_BATCH:
         raise ValueError(
             f"a record batch of it takes {largest >> 20:,} MB of memory; "
@@ -113,7 +113,7 @@ def _opened(source: TableSource, columns: Sequence[str] | None = None) -> Iterat
             yield reader
 
 
-def unpacked_sizes(file: IO[bytes]) -> Iterator[int]:
+def measure_batches(file: IO[bytes]) -> Iterator[int]:
     """How many bytes each record batch takes in memory, with the dictionaries it needs.
 
     Where a file can't be understood this ends, and leaves it to pyarrow to refuse the file.

@@ -13,7 +13,7 @@ import numpy as np
 
 from covary.tables.formats import csv_scan as csvscan
 from covary.tables.formats.csv_header import Record, find_header
-from covary.tables.formats.encodings import encoding_of, is_ascii, is_recoded, utf16_byte_order
+from covary.tables.formats.encodings import detect_encoding, is_ascii, is_recoded, utf16_byte_order
 
 SAMPLE_BYTES = 64 << 10
 SNIFFED_RECORDS = 30
@@ -137,7 +137,7 @@ def sniff(sample: bytes, elsewhere: bytes = b"") -> Dialect:
         sample: the first bytes.
         elsewhere: lines from further down, which tell the encoding if the first bytes are all ASCII.
     """
-    encoding = encoding_of(elsewhere.replace(b"\0", b"") if elsewhere and is_ascii(sample) else sample)
+    encoding = detect_encoding(elsewhere.replace(b"\0", b"") if elsewhere and is_ascii(sample) else sample)
     text_encoding = encoding.name
     if is_recoded(encoding.name):
         sample, text_encoding = sample.decode(encoding.name, "replace").encode(), "utf-8"

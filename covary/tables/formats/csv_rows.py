@@ -19,7 +19,7 @@ from covary.tables.formats.csv_dialect import (
 )
 from covary.tables.formats.csv_records import count_cells, of_few_records
 from covary.tables.formats.encodings import NAMES, is_ascii
-from covary.tables.formats.text_bytes import CELLS_AT_ONCE, opened, text_blocks, text_ranges
+from covary.tables.formats.text_bytes import CELLS_AT_ONCE, cut_text, open_text, read_blocks
 from covary.tables.reader import FileReader, FileStart, Layout, Range, RowRequest
 from covary.tables.source import TableSource
 
@@ -44,7 +44,7 @@ class CsvReader(FileReader):
 
     def layout(self, source: TableSource) -> Layout:
         """The names of the columns, and how the file is written."""
-        with opened(source) as file:
+        with open_text(source) as file:
             sample = _sample(file)
             elsewhere = b""
             if is_ascii(sample) and source.compression is None:
@@ -57,14 +57,14 @@ class CsvReader(FileReader):
 
     def ranges(self, source: TableSource, layout: Layout, chunk_bytes: int) -> list[Range]:
         """The bytes of the parts of a table; none if it can only be read from its start."""
-        return text_ranges(source, layout.dialect or LINES, chunk_bytes)
+        return cut_text(source, layout.dialect or LINES, chunk_bytes)
 
     def frames(self, request: RowRequest) -> Iterator[pl.DataFrame]:
         """The rows of a part of a CSV file, block by block, with what is wrong counted."""
         source, faults = request.source, request.faults
         dialect = request.layout.dialect or LINES
         width = len(dialect.columns)
-        for block in text_blocks(request, dialect):
+        for block in read_blocks(request, dialect):
             rows = bare = 0
             lines = _too_many_lines(block.text, dialect)
             if lines > MOST_CELLS_PER_BYTE * len(block.text) // width:

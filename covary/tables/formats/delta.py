@@ -8,11 +8,16 @@ import polars as pl
 import pyarrow as pa
 
 from covary.errors import MissingPart
-from covary.tables.arrow_frames import from_arrow, gathered, grouped, plain_names
+from covary.tables.arrow_frames import find_plain_columns, from_arrow, gather_frames, group_ranges
 from covary.tables.files import URL, s3_endpoint
-from covary.tables.formats.delta_files import DataFile, TableSchema, file_rows
-from covary.tables.formats.delta_log import damage_of, emptied_commit, require_log_below, require_small_log
-from covary.tables.lakehouses import LiesOutside, TooLarge, told_plainly
+from covary.tables.formats.delta_files import DataFile, TableSchema, read_file_rows
+from covary.tables.formats.delta_log import (
+    find_damaged_file,
+    find_empty_commit,
+    require_log_below,
+    require_small_log,
+)
+from covary.tables.lakehouses import LiesOutside, TooLarge, explain_failures
 from covary.tables.location import Location
 from covary.tables.reader import Layout, Range, Reader, RowRequest
 from covary.tables.source import TableSource
@@ -38,12 +43,12 @@ class DeltaReader(Reader):
 
     def table_in_folder(self, name: str, path: str) -> TableSource:
         """The table in a folder, at its newest version."""
-        with told_plainly(path):
+        with explain_failures(path):
             require_small_log(path)
             if not Location(path).is_url:  # elsewhere, delta-rs finds nothing that is not of the same store
                 _look_before_opening(path)
             table = _opened(path)
-            if empty := emptied_commit(path):
+            if empty := find_empty_commit(path):
                 raise ValueError(f"{empty} is empty; the newest changes are lost")
             # The number alone would not tell a table from another that was put in its place.
             version = f"{table.version()} {table.metadata().id}"
@@ -57,15 +62,15 @@ class DeltaReader(Reader):
 
     def layout(self, source: TableSource) -> Layout:
         """The names of the columns that can serve."""
-        return Layout(plain_names(_schema(_pinned(source)).columns))
+        return Layout(find_plain_columns(_schema(_pinned(source)).columns))
 
     def ranges(self, source: TableSource, layout: Layout, chunk_bytes: int) -> list[Range]:
         """The data files of the parts of a table."""
-        return grouped([file.size for file in _data_files(_pinned(source))], chunk_bytes)
+        return group_ranges([file.size for file in _data_files(_pinned(source))], chunk_bytes)
 
     def frames(self, request: RowRequest) -> Iterator[pl.DataFrame]:
         """The rows of some data files, in batches of bounded size, small files together."""
-        yield from gathered(_file_frames(request), request.size)
+        yield from gather_frames(_file_frames(request), request.size)
 
 
 READER = DeltaReader()
@@ -86,9 +91,9 @@ def _file_frames(request: RowRequest) -> Iterator[pl.DataFrame]:
     table = _pinned(source)
     kept, schema = _kept_rows(table, source), _schema(table)
     for file in _data_files(table)[start : None if stop < 0 else stop]:
-        with told_plainly(source.location.text, f"its data file {unquote(Location(file.path).shown)}"):
+        with explain_failures(source.location.text, f"its data file {unquote(Location(file.path).shown)}"):
             mask = kept.get(_uri(table, file.path))
-            for batch in file_rows(file, source.location.text, schema, columns, request.size, mask):
+            for batch in read_file_rows(file, source.location.text, schema, columns, request.size, mask):
                 yield from_arrow(batch, columns)
 
 
@@ -100,7 +105,7 @@ def _opened(path: str, version: int | None = None) -> "DeltaTable":
     try:
         table = DeltaTable(path, version=version, storage_options=_storage_options(path))
     except Exception as problem:
-        if damaged := damage_of(path):
+        if damaged := find_damaged_file(path):
             raise ValueError(f"{damaged} can't be read: {problem}") from problem
         raise
     if unknown := set(table.protocol().reader_features or ()) - READER_FEATURES:
@@ -120,7 +125,7 @@ def _storage_options(path: str) -> dict[str, str] | None:
 
 def _pinned(source: TableSource) -> "DeltaTable":
     number, _, identity = source.version.partition(" ")
-    with told_plainly(source.location.text):
+    with explain_failures(source.location.text):
         table = _opened(source.location.text, int(number))
         if str(table.metadata().id) != identity:
             raise ValueError("another table was put in its place while it was read; try again")
@@ -156,7 +161,7 @@ def _kept_rows(table: "DeltaTable", source: TableSource) -> dict[str, pa.Boolean
     """Which rows of the files that have a deletion vector are still there."""
     if "deletionVectors" not in (table.protocol().reader_features or ()):
         return {}
-    with told_plainly(source.location.text, "its deletion vectors"):
+    with explain_failures(source.location.text, "its deletion vectors"):
         vectors = pa.table(table.deletion_vectors())
         paths = [unquote(path) for path in vectors["filepath"].to_pylist()]
         known = {_uri(table, file.path) for file in _data_files(table)}

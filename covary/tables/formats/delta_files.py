@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from covary.tables.files import URL
-from covary.tables.formats.parquet import parquet_batches, parquet_file
+from covary.tables.formats.parquet import open_parquet, read_row_groups
 from covary.tables.lakehouses import LOCAL, require_below
 from covary.tables.location import Location
 
@@ -65,7 +65,7 @@ class TableSchema:
         }
 
 
-def file_rows(
+def read_file_rows(
     file: DataFile,
     folder: str,
     schema: TableSchema,
@@ -75,13 +75,13 @@ def file_rows(
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a file: renamed, widened, nulls where it lacks a column, without those deleted since."""
     location = Location(file.at(folder))
-    with parquet_file(location) as opened:
+    with open_parquet(location) as opened:
         stored = schema.stored(opened.schema_arrow)
     there = [stored[name] for name in columns if name in stored]
-    with parquet_file(location, there, coerce_int96_timestamp_unit="us") as opened:
+    with open_parquet(location, there, coerce_int96_timestamp_unit="us") as opened:
         mask = _mask(kept, opened.metadata.num_rows)
         start = 0
-        for batch in parquet_batches(opened, (0, -1), there, size):
+        for batch in read_row_groups(opened, (0, -1), there, size):
             arrays = [
                 _cast(batch.column(stored[name]), schema.columns.field(name).type)
                 if name in stored

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from covary.tables.files import FileState, require_files_in
-from covary.tables.formats.parquet import parquet_file
+from covary.tables.formats.parquet import open_parquet
 from covary.tables.lakehouses import DELTA_LOG, LiesOutside, TooLarge, require_below, require_small
 from covary.tables.location import Location
 
@@ -42,13 +42,13 @@ def require_small_log(path: str) -> None:
         raise TooLarge(f"{DELTA_LOG}, since its last checkpoint,", LARGEST_LOG)
 
 
-def emptied_commit(path: str) -> str | None:
+def find_empty_commit(path: str) -> str | None:
     """The first commit with nothing in it: one that was cut short, for which delta-rs reads no change."""
     commits = _since_checkpoint(path)[0]
     return next((f"{DELTA_LOG}/{name}" for name, state in commits.items() if not state.size), None)
 
 
-def damage_of(path: str) -> str | None:
+def find_damaged_file(path: str) -> str | None:
     """The first file of the log that can't be read, if one can't."""
     try:
         commits, checkpoints = _since_checkpoint(path)
@@ -58,7 +58,7 @@ def damage_of(path: str) -> str | None:
         file = Location(f"{path}/{DELTA_LOG}/{name}")
         try:
             if name.endswith(".parquet"):
-                with parquet_file(file):
+                with open_parquet(file):
                     continue
             with file.open() as lines:
                 for line in lines.read().splitlines():
@@ -142,7 +142,7 @@ def _sent_by_parquet(file: str, folder: str) -> list[str]:
     """Do as with JSON for a file of a checkpoint."""
     sidecars: list[str] = []
     wanted = [*(f"add.deletionVector.{name}" for name in VECTOR), "sidecar.path"]
-    with parquet_file(Location(file)) as checkpoint:
+    with open_parquet(Location(file)) as checkpoint:
         groups = (checkpoint.metadata.row_group(number) for number in range(checkpoint.num_row_groups))
         if sum(group.total_byte_size for group in groups) > LARGEST_CHECKPOINT:
             raise TooLarge(file[file.rindex(DELTA_LOG) :], LARGEST_CHECKPOINT)

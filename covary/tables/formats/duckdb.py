@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 
 from covary.errors import MissingPart
-from covary.tables.arrow_frames import from_arrow, gathered, plain_names
+from covary.tables.arrow_frames import find_plain_columns, from_arrow, gather_frames
 from covary.tables.files import require_files
 from covary.tables.formats.sql_rows import quoted
 from covary.tables.location import Location
@@ -73,7 +73,7 @@ class DuckdbReader(Reader):
     def layout(self, source: TableSource) -> Layout:
         """The names of the columns that can serve."""
         with _reading(source.location.text) as database:
-            return Layout(plain_names(_schema(database, _relation(database, source)[0])))
+            return Layout(find_plain_columns(_schema(database, _relation(database, source)[0])))
 
     def ranges(self, source: TableSource, layout: Layout, chunk_bytes: int) -> list[Range]:
         """The row numbers of the parts of a table; none for a view, which has no such numbers."""
@@ -97,7 +97,7 @@ class DuckdbReader(Reader):
                 rows += f" WHERE rowid >= {part[0]} AND rowid < {part[1]}"
             at_once = max(1, min(ROWS_AT_ONCE, CELLS_AT_ONCE // len(columns)))
             with database.sql(rows).to_arrow_reader(at_once) as reader:
-                yield from gathered((from_arrow(batch, columns) for batch in reader), request.size)
+                yield from gather_frames((from_arrow(batch, columns) for batch in reader), request.size)
 
 
 READER = DuckdbReader()

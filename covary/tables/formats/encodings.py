@@ -43,7 +43,7 @@ class Encoding(NamedTuple):
     doubtful: bool = False
 
 
-def encoding_of(sample: bytes) -> Encoding:
+def detect_encoding(sample: bytes) -> Encoding:
     """Tell the encoding of a file that begins with these bytes."""
     if is_ascii(sample):
         return Encoding("utf-8")

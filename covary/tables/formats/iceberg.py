@@ -11,16 +11,16 @@ import polars as pl
 import pyarrow as pa
 
 from covary.errors import MissingPart, UnreadableTable
-from covary.tables.arrow_frames import from_arrow, gathered, grouped, is_text, plain_names
+from covary.tables.arrow_frames import find_plain_columns, from_arrow, gather_frames, group_ranges, is_text
 from covary.tables.files import require_files, require_files_in, s3_endpoint
 from covary.tables.formats.parquet import PACKED
 from covary.tables.lakehouses import (
     LARGEST_METADATA,
     LOCAL,
     METADATA,
+    explain_failures,
     require_below,
     require_small,
-    told_plainly,
 )
 from covary.tables.location import CATALOG, Location
 from covary.tables.reader import Layout, Range, Reader, RowRequest
@@ -37,9 +37,9 @@ PACKED_METADATA = ".gz.metadata.json"
 METADATA_FILE = re.compile(r"v?(\d++).*\.metadata\.json")
 
 
-def catalog_tables(source: str) -> Iterator[FoundFile]:
+def list_catalog(source: str) -> Iterator[FoundFile]:
     """The table that a source names, or all those of the namespace or the catalog that it names."""
-    with told_plainly(source):
+    with explain_failures(source):
         name, *inside = source.removeprefix(CATALOG).split(".")
         catalog = _catalog(name)
         if len(inside) > 1 and catalog.table_exists(tuple(inside)):
@@ -60,7 +60,7 @@ class IcebergReader(Reader):
 
     def table_in_folder(self, name: str, path: str) -> TableSource:
         """The table in a folder or of a catalog, at its newest snapshot."""
-        with told_plainly(path):
+        with explain_failures(path):
             table = _opened(path)
             snapshot = table.current_snapshot()
             # A column renamed since the last rows were written makes no snapshot, but it makes a schema.
@@ -71,18 +71,18 @@ class IcebergReader(Reader):
 
     def layout(self, source: TableSource) -> Layout:
         """The names of the columns that can serve."""
-        with told_plainly(source.location.text):
-            return Layout(plain_names(_schema(_opened(source.location.text), source).as_arrow()))
+        with explain_failures(source.location.text):
+            return Layout(find_plain_columns(_schema(_opened(source.location.text), source).as_arrow()))
 
     def ranges(self, source: TableSource, layout: Layout, chunk_bytes: int) -> list[Range]:
         """The data files of the parts of a table."""
-        with told_plainly(source.location.text):
+        with explain_failures(source.location.text):
             tasks = _tasks(_opened(source.location.text), source)
-        return grouped([task.file.file_size_in_bytes for task in tasks], chunk_bytes)
+        return group_ranges([task.file.file_size_in_bytes for task in tasks], chunk_bytes)
 
     def frames(self, request: RowRequest) -> Iterator[pl.DataFrame]:
         """The rows of some data files that no delete file has taken away, small files together."""
-        yield from gathered(_file_frames(request), request.size)
+        yield from gather_frames(_file_frames(request), request.size)
 
 
 READER = IcebergReader()
@@ -90,12 +90,12 @@ READER = IcebergReader()
 
 def _file_frames(request: RowRequest) -> Iterator[pl.DataFrame]:
     source, (start, stop), columns = request.source, request.part, request.columns
-    with told_plainly(source.location.text):
+    with explain_failures(source.location.text):
         table = _opened(source.location.text)
         schema = _schema(table, source).select(*columns)
         tasks = _tasks(table, source)[start : None if stop < 0 else stop]
     for task in tasks:
-        with told_plainly(source.location.text, f"its data file {Location(task.file.file_path).shown}"):
+        with explain_failures(source.location.text, f"its data file {Location(task.file.file_path).shown}"):
             for batch in _batches(table, schema, task):
                 yield from_arrow(batch, columns)
 
@@ -118,7 +118,7 @@ def _opened(path: str) -> "Table":
     if not numbered:
         raise ValueError(f"there is no *.metadata.json in its folder {METADATA!r}")
     newest = numbered[max(numbered, key=lambda match: (int(match[1]), match[0]))]
-    with told_plainly(path, f"{METADATA}/{newest}"):
+    with explain_failures(path, f"{METADATA}/{newest}"):
         file, files = f"{path}/{METADATA}/{newest}", _reader_below(path)
         require_small("it", _unpacked_size(file) if newest.endswith(PACKED_METADATA) else found[newest].size)
         # Not by StaticTable.from_metadata: what a table says of servers and of code to load is not for us.

@@ -14,7 +14,7 @@ from covary.tables.faults import NOT_OBJECTS
 from covary.tables.formats.csv_dialect import LINES, SAMPLE_BYTES
 from covary.tables.formats.csv_records import of_few_records
 from covary.tables.formats.encodings import utf16_byte_order
-from covary.tables.formats.text_bytes import CELLS_AT_ONCE, opened, text_blocks, text_ranges
+from covary.tables.formats.text_bytes import CELLS_AT_ONCE, cut_text, open_text, read_blocks
 from covary.tables.reader import FileReader, FileStart, Layout, Range, RowRequest
 from covary.tables.skipped import NotATable, Why
 from covary.tables.source import TableSource
@@ -41,7 +41,7 @@ class JsonLinesReader(FileReader):
 
     def layout(self, source: TableSource) -> Layout:
         """The names of the plain fields in the first lines; one that mostly holds lists or objects goes."""
-        with opened(source) as file:
+        with open_text(source) as file:
             sample = file.read(4 * SAMPLE_BYTES).removeprefix(codecs.BOM_UTF8)
             if source.compression is None and source.size > 8 * SAMPLE_BYTES:
                 file.seek(source.size - 4 * SAMPLE_BYTES)
@@ -61,14 +61,14 @@ class JsonLinesReader(FileReader):
 
     def ranges(self, source: TableSource, layout: Layout, chunk_bytes: int) -> list[Range]:
         """The bytes of the parts of a table; none if it can only be read from its start."""
-        return text_ranges(source, LINES, chunk_bytes)
+        return cut_text(source, LINES, chunk_bytes)
 
     def frames(self, request: RowRequest) -> Iterator[pl.DataFrame]:
         """The rows of a part of a JSON Lines file, block by block, with what is wrong counted."""
         columns, faults = request.columns, request.faults
         schema = dict.fromkeys(columns, pl.String)  # whatever the type, so that no part infers its own
         most = max(1, CELLS_AT_ONCE // max(len(columns), 1))
-        blocks = text_blocks(request, LINES)
+        blocks = read_blocks(request, LINES)
         for piece in (piece for block in blocks for piece in of_few_records(block.text, LINES, most)):
             text = piece.removeprefix(codecs.BOM_UTF8)
             try:

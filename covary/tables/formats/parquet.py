@@ -10,11 +10,11 @@ import pyarrow as pa
 from covary.tables.arrow_frames import (
     BATCH_ROWS,
     CELLS_AT_ONCE,
+    find_plain_columns,
     from_arrow,
-    gathered,
-    grouped,
+    gather_frames,
+    group_ranges,
     is_text,
-    plain_names,
 )
 from covary.tables.files import require_files
 from covary.tables.location import Location
@@ -28,7 +28,7 @@ TEXT_ROWS = 1 << 15  # at once of text that is stored cell by cell: a few rows m
 PACKED = 8  # bytes a cell: with fewer, text is stored once and pointed to
 
 
-def parquet_batches(
+def read_row_groups(
     file: "ParquetFile", part: tuple[int, int], columns: list[str], size: int
 ) -> Iterator[pa.RecordBatch]:
     """The rows of some row groups of an open file, about four times `size` bytes, unpacked, at a time."""
@@ -46,7 +46,7 @@ def _texts_of(schema: pa.Schema) -> set[str]:
 
 
 @contextmanager
-def parquet_file(
+def open_parquet(
     location: Location, columns: Sequence[str] = (), **options: object
 ) -> "Iterator[ParquetFile]":
     """Open a Parquet file to read some columns of it.
@@ -95,15 +95,15 @@ class ParquetReader(FileReader):
 
     def layout(self, source: TableSource) -> Layout:
         """The names of the columns that can serve."""
-        with parquet_file(source.location) as file:
-            return Layout(plain_names(file.schema_arrow))
+        with open_parquet(source.location) as file:
+            return Layout(find_plain_columns(file.schema_arrow))
 
     def ranges(self, source: TableSource, layout: Layout, chunk_bytes: int) -> list[Range]:
         """The row groups of the parts of a file."""
-        with parquet_file(source.location) as file:
+        with open_parquet(source.location) as file:
             footer = file.metadata
         groups = (footer.row_group(number) for number in range(footer.num_row_groups))
-        return grouped(
+        return group_ranges(
             [
                 sum(group.column(c).total_compressed_size for c in range(group.num_columns))
                 for group in groups
@@ -114,9 +114,9 @@ class ParquetReader(FileReader):
     def frames(self, request: RowRequest) -> Iterator[pl.DataFrame]:
         """The rows of some row groups, in batches of bounded size."""
         columns, size = request.columns, request.size
-        with parquet_file(request.source.location, columns) as file:
-            batches = parquet_batches(file, request.part, columns, size)
-            yield from gathered((from_arrow(batch, columns) for batch in batches), 4 * size)
+        with open_parquet(request.source.location, columns) as file:
+            batches = read_row_groups(file, request.part, columns, size)
+            yield from gather_frames((from_arrow(batch, columns) for batch in batches), 4 * size)
 
 
 READER = ParquetReader()

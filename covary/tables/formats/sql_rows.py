@@ -10,16 +10,16 @@ from collections.abc import Callable, Iterator, Sequence
 
 import polars as pl
 
-from covary.tables.arrow_frames import gathered
+from covary.tables.arrow_frames import gather_frames
 
 FetchRows = Callable[[int], Sequence[Sequence[object]]]  # a cursor's fetchmany
 ROWS_AT_ONCE, CELLS_AT_ONCE = 4096, 1 << 18
 FIRST_ROWS = 64  # after which it is known what a row weighs
 
 
-def text_frames(fetch: FetchRows, columns: Sequence[str], size: int) -> Iterator[pl.DataFrame]:
+def fetch_text_frames(fetch: FetchRows, columns: Sequence[str], size: int) -> Iterator[pl.DataFrame]:
     """What a cursor's fetchmany gives, until it gives no more, in frames that weigh about `size`."""
-    return gathered(_fetched(fetch, columns, size), size)
+    return gather_frames(_fetched(fetch, columns, size), size)
 
 
 def _fetched(fetch: FetchRows, columns: Sequence[str], size: int) -> Iterator[pl.DataFrame]:

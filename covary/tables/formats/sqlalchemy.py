@@ -13,7 +13,7 @@ import polars as pl
 from covary.errors import MissingPart
 from covary.secrets import Secrets
 from covary.tables.files import require_files
-from covary.tables.formats.sql_rows import ROWS_AT_ONCE, text_frames
+from covary.tables.formats.sql_rows import ROWS_AT_ONCE, fetch_text_frames
 from covary.tables.formats.sqlite import let_python_look, raise_if_stopped, require_companions
 from covary.tables.location import Location
 from covary.tables.reader import Layout, Reader, RowRequest
@@ -99,7 +99,7 @@ class SqlReader(Reader):
             table = sqlalchemy.table(sqlalchemy.sql.quoted_name(str(source.member), True))
             streamed = connection.execution_options(stream_results=True, max_row_buffer=ROWS_AT_ONCE)
             result = streamed.execute(sqlalchemy.select(*wanted).select_from(table))
-            yield from text_frames(result.fetchmany, columns, request.size)
+            yield from fetch_text_frames(result.fetchmany, columns, request.size)
 
 
 READER = SqlReader()

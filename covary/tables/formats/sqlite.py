@@ -11,7 +11,7 @@ from pathlib import Path
 import polars as pl
 
 from covary.tables.files import require_files
-from covary.tables.formats.sql_rows import quoted, text_frames
+from covary.tables.formats.sql_rows import fetch_text_frames, quoted
 from covary.tables.location import Location
 from covary.tables.reader import WHOLE, Layout, Range, Reader, RowRequest
 from covary.tables.source import TableSource
@@ -101,7 +101,7 @@ class SqliteReader(Reader):
             else:
                 number = _row_number(database, str(source.member))
                 cursor = database.execute(f"{rows} WHERE {number} >= ? AND {number} < ?", part)
-            yield from text_frames(cursor.fetchmany, columns, request.size)
+            yield from fetch_text_frames(cursor.fetchmany, columns, request.size)
 
 
 READER = SqliteReader()

@@ -23,7 +23,7 @@ BEYOND_BYTES = 256 << 10
 
 
 @contextmanager
-def opened(source: TableSource) -> Iterator[IO[bytes]]:
+def open_text(source: TableSource) -> Iterator[IO[bytes]]:
     """The bytes of a text table, decompressed."""
     with ExitStack() as stack:
         if source.compression == "zip":
@@ -56,19 +56,19 @@ def _archive(location: Location, version: str, process: int) -> zipfile.ZipFile:
     return archive
 
 
-def text_ranges(source: TableSource, dialect: Dialect, chunk_bytes: int) -> list[Range]:
+def cut_text(source: TableSource, dialect: Dialect, chunk_bytes: int) -> list[Range]:
     """The bytes of the parts of a table; none if it can only be read from its start."""
     if source.compression or dialect.recoded:
         return []
-    with opened(source) as file:
+    with open_text(source) as file:
         return csvsplit.ranges(file, source.size, dialect, chunk_bytes)
 
 
-def text_blocks(request: RowRequest, dialect: Dialect) -> Iterator[Block]:
+def read_blocks(request: RowRequest, dialect: Dialect) -> Iterator[Block]:
     """The records that are asked for in blocks of UTF-8, with what is wrong counted."""
     source, size, faults = request.source, request.size, request.faults
     start, stop = request.part
-    with opened(source) as file:
+    with open_text(source) as file:
         if stop < 0:
             pieces, beyond = _from_start(file, dialect, size), None
         else:
