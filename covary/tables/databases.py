@@ -45,7 +45,7 @@ def split_table(source: str) -> tuple[str, str | None]:
         return whole, unquote(table) or None
     if Location(source).is_url or os.path.lexists(Location(source).path):
         return source, None
-    for mark in (found.start() for found in re.finditer("#", source)):
+    for mark in (match.start() for match in re.finditer("#", source)):
         if os.path.isfile(Location(source[:mark]).path):
             return source[:mark], source[mark + 1 :] or None
     return source, None
@@ -73,11 +73,11 @@ def hold_in_one_state(tables: Sequence[TableSource]) -> Iterator[list[TableSourc
 def choose_table(tables: Sequence[TableSource], wanted: str, whole: str) -> TableSource:
     """The table that a person named, with or without quotes, and its schema where that is public."""
     names = {_plain(str(table.member)): table for table in tables}
-    found = names.get(_plain(wanted)) or names.get(f"public.{_plain(wanted)}")
-    if found is None:
+    table = names.get(_plain(wanted)) or names.get(f"public.{_plain(wanted)}")
+    if table is None:
         there = f"there are: {name_some(tables)}" if tables else "it holds none"
         raise NothingThere(whole, f"there is no table {wanted!r} in it; {there}")
-    return found
+    return table
 
 
 def name_some(tables: Sequence[TableSource]) -> str:

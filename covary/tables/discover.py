@@ -75,7 +75,7 @@ def find_tables(
         try:
             with hiding(source):
                 _require_in_full(source)
-                found = list(_found_in(source, spark, look))
+                listed = list(_found_in(source, spark, look))
         except UnreadableTable as problem:
             if isinstance(problem, NothingThere) and name in before:
                 continue
@@ -83,7 +83,7 @@ def find_tables(
                 raise
             unlisted.append(SkippedSource(name, Reason(Why.UNREADABLE, (problem.reason,))))
             continue
-        for root, each in found:
+        for root, each in listed:
             if isinstance(each, SkippedSource):
                 path = Location(each.path).marked().shown
                 skipped[path] = replace(each, path=path, source=name)
@@ -118,7 +118,7 @@ def _is_no_path(source: str) -> bool:
 
 def _is_there(source: str) -> bool:
     """Whether a file, a table of a file, or files matching a glob are there, however odd their names."""
-    names = [source, *(source[: found.start()] for found in re.finditer("#", source))]
+    names = [source, *(source[: match.start()] for match in re.finditer("#", source))]
     if any(os.path.lexists(Location(name).path) for name in names if name):
         return True
     return (
@@ -194,21 +194,21 @@ def _table_named(given: str) -> TableSource:
 
 def _tables_at(source: str, look: Look = look_here) -> list[TableSource]:
     try:
-        found = list_tables_in_file(_named(source), look)
+        tables = list_tables_in_file(_named(source), look)
     except NotATable as error:
         raise UnreadableTable(source, error.reason.hide(Location(source).secrets).text) from None
-    return [table for table in found if isinstance(table, TableSource)]
+    return [table for table in tables if isinstance(table, TableSource)]
 
 
 def _named(given: str) -> FoundFile:
     location = Location(given)
     if location.is_of_catalog:
-        found = list(list_catalog(given))
-        if len(found) > 1:
+        listed = list(list_catalog(given))
+        if len(listed) > 1:
             raise UnreadableTable(
-                given, f"it holds {len(found)} tables; name one, as {found[0].location.text}"
+                given, f"it holds {len(listed)} tables; name one, as {listed[0].location.text}"
             )
-        return found[0]
+        return listed[0]
     if location.is_url:
         return find_remote_table(given)
     full = location.path
@@ -243,8 +243,8 @@ def _found_in(
     else:
         files = list(list_local_files(source))
         looked_into = list(map(_looked_into, files, repeat(look)))
-    for file, found in zip(files, looked_into, strict=True):
-        for each in found:
+    for file, inside in zip(files, looked_into, strict=True):
+        for each in inside:
             yield (file.root if isinstance(file, FoundFile) else ""), each
 
 
@@ -267,20 +267,20 @@ def _tables_or_reason(file: FoundFile, look: Look) -> Sequence[TableSource | Ski
         return [SkippedSource(file.location.text, Reason(Why.UNREADABLE, (str(error),)))]
 
 
-def _with_unique_names(found: list[tuple[TableSource, str]], known: KnownNames) -> list[TableSource]:
+def _with_unique_names(rooted: list[tuple[TableSource, str]], known: KnownNames) -> list[TableSource]:
     """Names below the root; where two clash, with suffixes, then with the root's name, then in full."""
     ways: tuple[Callable[[TableSource, str], str], ...] = (_with_suffixes, _with_root, _in_full)
-    settled = [known.settled.get(table.identity) for table, _ in found]
-    names = [name or table.name for name, (table, _) in zip(settled, found, strict=True)]
+    settled = [known.settled.get(table.identity) for table, _ in rooted]
+    names = [name or table.name for name, (table, _) in zip(settled, rooted, strict=True)]
     for longer in ways:
         counts = Counter([*names, *known.taken])
         if all(counts[name] == 1 for name in names):
             break
         names = [
-            name if counts[name] == 1 or keep else longer(*pair)
-            for name, keep, pair in zip(names, settled, found, strict=True)
+            name if counts[name] == 1 or keep else longer(table, root)
+            for name, keep, (table, root) in zip(names, settled, rooted, strict=True)
         ]
-    return [replace(table, name=name) for name, (table, _) in zip(names, found, strict=True)]
+    return [replace(table, name=name) for name, (table, _) in zip(names, rooted, strict=True)]
 
 
 def _with_suffixes(table: TableSource, root: str) -> str:

@@ -47,15 +47,15 @@ class Faults:
         counts = Counter(self.counts)
         if counts[LONE] > max(FEW_LINES, FEW_OF_ROWS * self.rows):
             counts[SHORT] += counts[LONE]
-        said = [
+        lines = [
             f"{counts[kind]:,} of {self.rows:,} {words(counts[kind] == 1)}{self._example(kind)}"
             for kind, words in WORDS.items()
             if counts[kind]
         ]
         if lost := counts[NOT_UTF8]:
             are = "character is" if lost == 1 else "characters are"
-            said.append(f"{lost:,} {are} not UTF-8 as the rest is, read as windows-1252 (western European)")
-        return said
+            lines.append(f"{lost:,} {are} not UTF-8 as the rest is, read as windows-1252 (western European)")
+        return lines
 
     def _example(self, kind: str) -> str:
         return f", for example {self.examples[kind]!r}" if kind in self.examples else ""

@@ -155,8 +155,8 @@ def explain_store_error(problem: BaseException) -> str | None:
 
 def describe_error(problem: BaseException) -> str:
     """Say in words what went wrong, also where a library leaves its error without any."""
-    if isinstance(problem, OSError) and (said := problem.strerror or explain_store_error(problem)):
-        return said
+    if isinstance(problem, OSError) and (reason := problem.strerror or explain_store_error(problem)):
+        return reason
     return str(problem).strip() or type(problem).__name__
 
 

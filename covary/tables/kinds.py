@@ -78,10 +78,10 @@ def recognise(suffix: str, head: bytes, compression: str | None, explicit: bool)
 def recognise_packed(head: bytes, compression: str, explicit: bool) -> Reader:
     """The reader of what a compressed file holds whose name does not tell."""
     start = FileStart("", head, explicit, undeclared=True)
-    found = next((reader for reader in _text_readers() if reader.suits(start)), None)
-    if found is None:
+    reader = next((reader for reader in _text_readers() if reader.suits(start)), None)
+    if reader is None:
         raise NotATable(Why.NO_TABLE_PACKED, compression)
-    return found
+    return reader
 
 
 def _text_readers() -> tuple[Reader, ...]:

@@ -47,15 +47,15 @@ def recognise_remote_lakehouse(files: AbstractFileSystem, folder: str) -> str | 
 
 def find_lakehouses(paths: Iterable[str]) -> dict[str, str]:
     """The folders that are one table each, told by all the files below them, with their formats."""
-    found: dict[str, str] = {}
+    lakehouses: dict[str, str] = {}
     for path in paths:
         before, log, _ = path.partition(f"/{DELTA_LOG}/")
         folder, _, name = path.rpartition("/")
         if log:
-            found[before] = DELTA
+            lakehouses[before] = DELTA
         elif folder.endswith(f"/{METADATA}") and _is_metadata(name):
-            found.setdefault(folder.removesuffix(f"/{METADATA}"), ICEBERG)
-    return found
+            lakehouses.setdefault(folder.removesuffix(f"/{METADATA}"), ICEBERG)
+    return lakehouses
 
 
 def list_folders_around(path: str) -> list[str]:
@@ -72,8 +72,8 @@ class LiesOutside(ValueError):
     """A file that a table's own log or metadata places outside of its folder."""
 
     def __init__(self, path: str) -> None:
-        told = "covary reads only what is in a table's folder, and this lies outside, as in a shallow clone"
-        super().__init__(f"{told}: {path}")
+        rule = "covary reads only what is in a table's folder, and this lies outside, as in a shallow clone"
+        super().__init__(f"{rule}: {path}")
 
 
 class TooLarge(ValueError):

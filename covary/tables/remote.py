@@ -28,14 +28,14 @@ def list_remote_files(url: str) -> Iterator[FoundFile]:
     files, wanted = file_system(url)
     try:
         files.invalidate_cache()
-        found, root = _listed(files, wanted)
-        lakehouses = _lakehouses(files, wanted, found)
+        listed, root = _listed(files, wanted)
+        lakehouses = _lakehouses(files, wanted, listed)
     except CovaryError:
         raise
     except Exception as problem:  # each kind of store has errors of its own
         raise UnreadableTable(url, _reason(problem, url)) from problem
     tables: dict[str, Info] = {}
-    for path, info in found.items():
+    for path, info in listed.items():
         table = next((folder for folder in list_folders_around(path) if folder in lakehouses), path)
         if table in lakehouses or info["type"] == "file":
             tables.setdefault(table, info)
@@ -87,16 +87,16 @@ def _listed(files: AbstractFileSystem, wanted: str) -> tuple[dict[str, Info], st
                 return {wanted.rstrip("/"): info}, wanted.rstrip("/")
     listed = _linked(files, wanted) if wanted.startswith(WEB) else files.find(wanted, detail=True)
     # Of a file on the web, a listing tells nothing but its own name.
-    found = {path: info or files.info(path) for path, info in listed.items()}
-    if not found:  # a file that can't be listed, only asked for: a web page, say
+    known = {path: info or files.info(path) for path, info in listed.items()}
+    if not known:  # a file that can't be listed, only asked for: a web page, say
         info = files.info(wanted)
-        found = {wanted.rstrip("/"): info} if info["type"] == "file" else {}
-    return found, wanted.rstrip("/")
+        known = {wanted.rstrip("/"): info} if info["type"] == "file" else {}
+    return known, wanted.rstrip("/")
 
 
 def _linked(files: AbstractFileSystem, wanted: str) -> dict[str, Info]:
     """The files that a page links to, and the pages below it: fsspec would pass by what does not answer."""
-    found: dict[str, Info] = {}
+    linked: dict[str, Info] = {}
     pages, seen, until = [wanted], {wanted.rstrip("/")}, time.monotonic() + SECONDS_FOR_ALL_PAGES
     while pages:
         if len(seen) > MOST_PAGES or time.monotonic() > until:
@@ -111,11 +111,11 @@ def _linked(files: AbstractFileSystem, wanted: str) -> dict[str, Info]:
         for link in links:
             name = link["name"].rstrip("/")
             if link["type"] != "directory":
-                found[name] = link
+                linked[name] = link
             elif name not in seen:
                 seen.add(name)
                 pages.append(link["name"])
-    return found
+    return linked
 
 
 def _is_glob(wanted: str) -> bool:
@@ -123,12 +123,12 @@ def _is_glob(wanted: str) -> bool:
     return glob.has_magic(wanted.partition("?")[0] if wanted.startswith(WEB) else wanted)
 
 
-def _lakehouses(files: AbstractFileSystem, wanted: str, found: Collection[str]) -> dict[str, str]:
-    """The folders that are a lakehouse's tables, of those that hold what was found."""
+def _lakehouses(files: AbstractFileSystem, wanted: str, paths: Collection[str]) -> dict[str, str]:
+    """The folders that are a lakehouse's tables, of those that some paths lie in."""
     if not _is_glob(wanted):
-        return find_lakehouses(found)
+        return find_lakehouses(paths)
     # A glob tells only what it matches: ask for the logs of the folders around.
-    folders = sorted({folder for path in found for folder in list_folders_around(path)})
+    folders = sorted({folder for path in paths for folder in list_folders_around(path)})
     with ThreadPoolExecutor(REQUESTS_AT_ONCE) as asking:
         formats = asking.map(partial(recognise_remote_lakehouse, files), folders)
         return {folder: kind for folder, kind in zip(folders, formats, strict=True) if kind}

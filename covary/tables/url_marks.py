@@ -31,8 +31,8 @@ def make_mark(url: str, make_key: bool = True) -> str:
     key = _key_of_user(make_key) if values else None
     if key is None:
         return ""
-    told = dumps([bare_url(url), *values]).encode()
-    return hmac.new(key, told, sha256).hexdigest()[:MARK_DIGITS]
+    content = dumps([bare_url(url), *values]).encode()
+    return hmac.new(key, content, sha256).hexdigest()[:MARK_DIGITS]
 
 
 def find_state_folder() -> Path:

@@ -158,10 +158,10 @@ def _messages(file: IO[bytes]) -> Iterator[int]:
 def _streamed(file: IO[bytes], end: int) -> Iterator[int]:
     start = 0
     while start < end:
-        found = _message(file, start)
-        if found is None:
+        message_and_body = _message(file, start)
+        if message_and_body is None:
             return
-        message, body = found
+        message, body = message_and_body
         yield start
         length = message.number(MESSAGE_BODY_LENGTH, "<q")
         if length < 0:
@@ -184,10 +184,10 @@ def _message(file: IO[bytes], start: int) -> "tuple[_Table, int] | None":
 
 def _batch(file: IO[bytes], start: int) -> "tuple[int, _Table, int]":
     """What a message is, what it tells of a batch, and where its body begins."""
-    found = _message(file, start)
-    if found is None:
+    message_and_body = _message(file, start)
+    if message_and_body is None:
         raise ValueError("no message where one should be")
-    message, body = found
+    message, body = message_and_body
     return message.number(KIND_FIELD, "<B"), message.table(MESSAGE_HEADER), body
 
 

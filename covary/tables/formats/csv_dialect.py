@@ -76,31 +76,31 @@ class _Lines:
 
     def records(self, delimiter: str, quote: str | None) -> list[Record]:
         """The first records, as their quotes have it."""
-        found = islice(self._records_from(0, delimiter, quote), SNIFFED_RECORDS)
-        return [Record(cells, self.starts[stop]) for stop, cells in found]
+        records = islice(self._records_from(0, delimiter, quote), SNIFFED_RECORDS)
+        return [Record(cells, self.starts[stop]) for stop, cells in records]
 
     def records_apart(self, delimiter: str, quote: str) -> list[Record]:
         """The first records, lines that a stray quote makes one told apart."""
-        found: list[Record] = []
+        records: list[Record] = []
         usual = self._usual_width(delimiter, quote)
         line = 0
-        while line < len(self.lines) and len(found) < SNIFFED_RECORDS:
+        while line < len(self.lines) and len(records) < SNIFFED_RECORDS:
             for stop, cells in self._records_from(line, delimiter, quote):
                 # Of the last record of all there may be more to come.
                 is_none = stop - line > 1 < usual and (len(cells) != usual or stop == len(self.lines))
                 alone = [self._alone(each, delimiter, quote) for each in range(line, stop)] if is_none else []
                 if 2 * sum(len(each) == usual for each in alone) > stop - line:
                     # The last of the lines may begin a cell of several lines of its own.
-                    found += map(Record, alone[:-1], self.starts[line + 1 : stop])
+                    records += map(Record, alone[:-1], self.starts[line + 1 : stop])
                     line = stop - 1
                     break
-                found.append(Record(cells, self.starts[stop]))
+                records.append(Record(cells, self.starts[stop]))
                 line = stop
-                if len(found) >= SNIFFED_RECORDS:
+                if len(records) >= SNIFFED_RECORDS:
                     break
             else:
                 break
-        return found[:SNIFFED_RECORDS]
+        return records[:SNIFFED_RECORDS]
 
     def _usual_width(self, delimiter: str, quote: str) -> int:
         """How many cells most records have, or, if each has another number, most lines by themselves."""
@@ -234,8 +234,8 @@ def _split(lines: _Lines, seen: bytes, quote: str | None) -> tuple[str, list[Rec
             if quote and records[-1].stop != lines.starts[len(records)]:  # some have several lines
                 records = lines.records_apart(delimiter, quote)
             return delimiter, records
-    if quote and quote.encode() in seen and (found := _split_apart(lines, quote)):
-        return found
+    if quote and quote.encode() in seen and (split := _split_apart(lines, quote)):
+        return split
     # One column: a delimiter that never occurs, lest commas in its text cut it.
     unused = next((name for name in (",", *DELIMITERS, "\x1f") if name.encode() not in seen), "\x1f")
     return unused, lines.records(unused, quote)

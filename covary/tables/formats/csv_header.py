@@ -80,8 +80,8 @@ def _counts_up(cells: list[str]) -> bool:
 
 def _kind(cell: str) -> str:
     stripped = cell.strip()
-    found = _KIND.fullmatch(stripped) if len(stripped) <= LONGEST_CELL else None
-    return str(found.lastgroup) if found else "text"
+    match = _KIND.fullmatch(stripped) if len(stripped) <= LONGEST_CELL else None
+    return str(match.lastgroup) if match else "text"
 
 
 def _unique_names(names: Sequence[str]) -> tuple[str, ...]:

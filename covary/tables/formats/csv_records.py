@@ -60,9 +60,9 @@ def _boundary(file: IO[bytes], position: int, known: int, dialect: Dialect) -> i
     """The first record start at or after `position`: by the bytes around it, or else from a known one."""
     begin = max(position - WINDOW_BYTES, known)
     file.seek(begin)
-    found = record_boundary(file.read(2 * WINDOW_BYTES), position - begin, dialect)
-    if found is not None:
-        return begin + found
+    boundary = record_boundary(file.read(2 * WINDOW_BYTES), position - begin, dialect)
+    if boundary is not None:
+        return begin + boundary
     file.seek(known)
     pieces = iter(lambda: file.read(BLOCK_BYTES), b"")
     return known + count_to_boundary(pieces, position - known, dialect)
@@ -88,9 +88,9 @@ def record_boundary(window: bytes, at: int, dialect: Dialect) -> int | None:
         for before in (b"", b"-", *in_quotes):
             end = scanner.end_of_record(before + near)
             first.append(None if end is None else end - len(before))
-        found = {-1 if start is None else scanner.advance(near, start, to, False)[0] for start in set(first)}
-        if len(found) == 1 and min(found) >= to:
-            return at - to + found.pop()
+        stops = {-1 if start is None else scanner.advance(near, start, to, False)[0] for start in set(first)}
+        if len(stops) == 1 and min(stops) >= to:
+            return at - to + stops.pop()
     return None
 
 
@@ -108,8 +108,8 @@ def _begins_with_rows(window: bytes, quote: bytes, dialect: Dialect) -> bool:
 
 
 def _after_line_end(window: bytes, at: int, line_end: bytes) -> int | None:
-    found = window.find(line_end, max(at - 1, 0))
-    return found + 1 if found >= 0 else None
+    line_end_at = window.find(line_end, max(at - 1, 0))
+    return line_end_at + 1 if line_end_at >= 0 else None
 
 
 def count_to_boundary(pieces: Iterable[bytes], at: int, dialect: Dialect) -> int:
@@ -321,12 +321,12 @@ class _Scanner:
 
 def _at_least(size: int, pieces: Iterator[bytes]) -> bytes:
     """The next piece, and more until they are so many bytes; none if there is none."""
-    found = [next(pieces, b"")]
-    held = len(found[0])
+    read = [next(pieces, b"")]
+    held = len(read[0])
     while held < size and (piece := next(pieces, b"")):
-        found.append(piece)
+        read.append(piece)
         held += len(piece)
-    return b"".join(found)
+    return b"".join(read)
 
 
 @cache
@@ -426,11 +426,11 @@ def _rewritten(text: bytes, edits: Sequence[Edit], dialect: Dialect) -> bytes:
         written, position = record.removesuffix(b"\r").decode("latin-1"), 0
         cells = []
         while position <= len(written):
-            found = cell.match(written, position)
-            assert found
-            quoted, rest, plain = found.groups()
+            match = cell.match(written, position)
+            assert match
+            quoted, rest, plain = match.groups()
             cells.append(plain if quoted is None else quoted.replace(2 * quote, quote) + rest)
-            position = found.end() + 1
+            position = match.end() + 1
         quoted_cells = (f"{quote}{each.replace(quote, 2 * quote)}{quote}" for each in cells)
         pieces += [text[at:start], delimiter.join(quoted_cells).encode("latin-1")]
         at = stop

@@ -70,8 +70,8 @@ def scan(
     delimiter, quote, end = marks
     edited = 0
     while start < target and edited < len(edits):
-        found = _read(text, start, final, limit, delimiter, quote, end, measured, start < alone_until)
-        what, position, cells, filled, odd, stray_at, lines = found
+        reading = _read(text, start, final, limit, delimiter, quote, end, measured, start < alone_until)
+        what, position, cells, filled, odd, stray_at, lines = reading
         if what == CAN_NOT_TELL:
             break
         if what == SWALLOWS:

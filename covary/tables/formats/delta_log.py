@@ -114,7 +114,7 @@ def _read_by_delta_rs(path: str) -> list[str]:
 def _last_whole_checkpoint(names: Collection[str]) -> str:
     """The number of the last checkpoint of which no part is missing; "" if there is none."""
     parts = Counter((match[1], match[2]) for match in map(ONE_OF_SEVERAL.fullmatch, names) if match)
-    whole = [number for (number, count), found in parts.items() if found == int(count)]
+    whole = [number for (number, count), there in parts.items() if there == int(count)]
     alone = [name for name in names if not ONE_OF_SEVERAL.fullmatch(name)]
     whole += [match[1] for match in map(CHECKPOINT.fullmatch, alone) if match]
     return max(whole, default="")

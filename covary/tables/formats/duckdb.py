@@ -49,8 +49,8 @@ class DuckdbReader(Reader):
     def tables_in_file(self, file: TableSource) -> list[TableSource]:
         """The tables and views of a file, each with its share of the file's size."""
         with _reading(file.location.text) as database:
-            found = database.execute(LISTING).fetchall()
-        total = max(1, sum(cells or 0 for _, _, cells in found))
+            rows = database.execute(LISTING).fetchall()
+        total = max(1, sum(cells or 0 for _, _, cells in rows))
         version = self.version(file)
         return [
             replace(
@@ -60,7 +60,7 @@ class DuckdbReader(Reader):
                 size=file.size * (cells or 0) // total,
                 version=version,
             )
-            for schema, name, cells in found
+            for schema, name, cells in rows
         ]
 
     def version(self, source: TableSource) -> str:

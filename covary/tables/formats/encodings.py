@@ -129,7 +129,7 @@ def _other_script(lines: bytes, runs: list[bytes]) -> Encoding:
         return Encoding("cp1255", guessed=True)
     thai = 5 * sum(map(THAI.__contains__, letters)) > len(letters)
     candidates = [name for name in OTHER_SCRIPTS if thai or name != "cp874"]
-    found = from_bytes(lines, cp_isolation=candidates).best()
-    if found is None:
+    best = from_bytes(lines, cp_isolation=candidates).best()
+    if best is None:
         return Encoding(WESTERN, guessed=True, doubtful=True)
-    return Encoding(found.encoding, guessed=True)
+    return Encoding(best.encoding, guessed=True)

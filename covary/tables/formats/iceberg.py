@@ -45,10 +45,10 @@ def list_catalog(source: str) -> Iterator[FoundFile]:
         if len(inside) > 1 and catalog.table_exists(tuple(inside)):
             yield FoundFile(Location(source), source.rpartition(".")[0], explicit=True, lakehouse="iceberg")
             return
-        found = list(_tables_below(catalog, tuple(inside)))
-    if not found:
+        identifiers = list(_tables_below(catalog, tuple(inside)))
+    if not identifiers:
         raise UnreadableTable(source, "there is no table")
-    for identifier in sorted(found):
+    for identifier in sorted(identifiers):
         yield FoundFile(Location(f"{CATALOG}{'.'.join((name, *identifier))}"), source, lakehouse="iceberg")
 
 
@@ -113,14 +113,14 @@ def _opened(path: str) -> "Table":
         raise MissingPart(NEEDED) from None
     if not location.is_url:
         require_files_in(f"{path}/{METADATA}")
-    found = Location(f"{path}/{METADATA}").files()
-    numbered = {match: name for name in found if (match := METADATA_FILE.fullmatch(name))}
+    listed = Location(f"{path}/{METADATA}").files()
+    numbered = {match: name for name in listed if (match := METADATA_FILE.fullmatch(name))}
     if not numbered:
         raise ValueError(f"there is no *.metadata.json in its folder {METADATA!r}")
     newest = numbered[max(numbered, key=lambda match: (int(match[1]), match[0]))]
     with explain_failures(path, f"{METADATA}/{newest}"):
         file, files = f"{path}/{METADATA}/{newest}", _reader_below(path)
-        require_small("it", _unpacked_size(file) if newest.endswith(PACKED_METADATA) else found[newest].size)
+        require_small("it", _unpacked_size(file) if newest.endswith(PACKED_METADATA) else listed[newest].size)
         # Not by StaticTable.from_metadata: what a table says of servers and of code to load is not for us.
         metadata = FromInputFile.table_metadata(files.new_input(file))
         return StaticTable(("static-table", file), metadata, file, files, NoopCatalog("static-table"))

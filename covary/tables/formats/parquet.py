@@ -76,14 +76,14 @@ def _stored_once(file: "ParquetFile", columns: Sequence[str]) -> list[str]:
     named = {schema.column(position).path: position for position in range(len(schema))}
     texts = [name for name in columns if name in held and name in named]
     groups = [file.metadata.row_group(number) for number in range(file.num_row_groups)] if texts else []
-    found = []
+    packed = []
     for name in texts:
         chunks = [group.column(named[name]) for group in groups]
         if all(chunk.has_dictionary_page for chunk in chunks):
             cells = sum(chunk.num_values for chunk in chunks)
             if sum(chunk.total_uncompressed_size for chunk in chunks) < PACKED * cells:
-                found.append(name)
-    return found
+                packed.append(name)
+    return packed
 
 
 class ParquetReader(FileReader):

@@ -111,7 +111,7 @@ class PostgresqlReader(Reader):
         with _asking(url) as cursor:
             cursor.execute(f"SET LOCAL statement_timeout = '{SECONDS_TO_LIST}s'")
             cursor.execute(LISTING)
-            found = cursor.fetchall()
+            rows = cursor.fetchall()
         return [
             TableSource(
                 f"{database}/{table}" if schema == "public" else f"{database}/{schema}.{table}",
@@ -122,7 +122,7 @@ class PostgresqlReader(Reader):
                 UNKNOWN_SIZE if size is None else int(size),
                 version,
             )
-            for database, schema, table, identifier, size, version in found
+            for database, schema, table, identifier, size, version in rows
         ]
 
     @contextmanager
@@ -188,8 +188,8 @@ READER = PostgresqlReader()
 
 def _expressions(cursor: "Cursor", source: TableSource) -> dict[str, str]:
     cursor.execute(COLUMNS.format(literal(str(source.member))))
-    found = {name: _expression_of(quoted(name), *kind) for name, *kind in cursor.fetchall()}
-    return {name: expression for name, expression in found.items() if expression}
+    expressions = {name: _expression_of(quoted(name), *kind) for name, *kind in cursor.fetchall()}
+    return {name: expression for name, expression in expressions.items() if expression}
 
 
 def _expression_of(column: str, type_name: str, type_type: str) -> str | None:
@@ -245,8 +245,8 @@ def _with_time_limit(url: str) -> str:
 def _reason(url: str, text: str) -> str:
     if "invalid snapshot identifier" in text:
         return "the connection that held its state was lost; try again"
-    told = TOLD_BY_THE_SERVER.search(text)
-    reason = told[1] if told else TOLD_BY_THE_DRIVER.sub("", text.strip().split("\n")[0])
+    message = TOLD_BY_THE_SERVER.search(text)
+    reason = message[1] if message else TOLD_BY_THE_DRIVER.sub("", text.strip().split("\n")[0])
     advice = ""
     if NO_PASSWORD in reason:
         advice = "; give it in PGPASSWORD or in the file .pgpass, it is never stored in an index"

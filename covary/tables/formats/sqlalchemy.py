@@ -87,8 +87,10 @@ class SqlReader(Reader):
             with catch_warnings(
                 action="ignore", category=sqlalchemy.exc.SAWarning
             ):  # of types it does not know
-                found = sqlalchemy.inspect(connection).get_columns(source.member)
-            return Layout(tuple(str(each["name"]) for each in found if not isinstance(each["type"], others)))
+                described = sqlalchemy.inspect(connection).get_columns(source.member)
+            return Layout(
+                tuple(str(each["name"]) for each in described if not isinstance(each["type"], others))
+            )
 
     def frames(self, request: RowRequest) -> Iterator[pl.DataFrame]:
         """All rows, in batches of bounded size."""
@@ -127,9 +129,9 @@ def _connected(url: str) -> Iterator["tuple[Connection, ModuleType]"]:
             yield connection, sqlalchemy
     except sqlalchemy.exc.SQLAlchemyError as problem:
         # The driver's own words, without the statement and the links that SQLAlchemy adds.
-        told = getattr(problem, "orig", None) or problem
-        raise_if_stopped(told)
-        words = Secrets.of(url).hide(str(told.args[-1] if told.args else told))
+        cause = getattr(problem, "orig", None) or problem
+        raise_if_stopped(cause)
+        words = Secrets.of(url).hide(str(cause.args[-1] if cause.args else cause))
         raise OSError(words.strip().split("\n")[0]) from None
     finally:
         engine.dispose()

@@ -48,10 +48,12 @@ class SqliteReader(Reader):
     def tables_in_file(self, file: TableSource) -> list[TableSource]:
         """The tables and views of a file, each with its share of the file's size."""
         with _reading(file.location.text) as database:
-            found = _listed(database)
+            listed = _listed(database)
             # Counting would read all of the file; the last row's number is found at once.
             most = file.size // LEAST_ROW_BYTES
-            rows = {name: min(most, _last_row(database, name)) if is_table else 0 for name, is_table in found}
+            rows = {
+                name: min(most, _last_row(database, name)) if is_table else 0 for name, is_table in listed
+            }
         total = max(1, sum(rows.values()))
         version = self.version(file)
         return [
@@ -70,10 +72,10 @@ class SqliteReader(Reader):
     def layout(self, source: TableSource) -> Layout:
         """The names of the columns that can serve."""
         with _reading(source.location.text) as database:
-            found = database.execute(
+            columns = database.execute(
                 "SELECT name, type FROM pragma_table_xinfo(?)", [source.member]
             ).fetchall()
-        return Layout(tuple(name for name, kind in found if name and "blob" not in kind.lower()))
+        return Layout(tuple(name for name, kind in columns if name and "blob" not in kind.lower()))
 
     def ranges(self, source: TableSource, layout: Layout, chunk_bytes: int) -> list[Range]:
         """The row numbers of the parts of a table; none for a view, or a table without them."""
@@ -153,11 +155,11 @@ def _address(path: str) -> str:
 
 def _listed(database: sqlite3.Connection) -> list[tuple[str, bool]]:
     """The tables and views of a file, by name, and whether each is a table."""
-    found = database.execute(LISTING).fetchall()
-    virtual = {name for name, kind, rootless in found if kind == "table" and rootless}
+    listed = database.execute(LISTING).fetchall()
+    virtual = {name for name, kind, rootless in listed if kind == "table" and rootless}
     return [
         (name, kind == "table")
-        for name, kind, _ in found
+        for name, kind, _ in listed
         if name not in virtual
         and not (name.rpartition("_")[0] in virtual and name.rpartition("_")[2] in SHADOWS)
     ]
@@ -165,8 +167,8 @@ def _listed(database: sqlite3.Connection) -> list[tuple[str, bool]]:
 
 def _row_number(database: sqlite3.Connection, table: str) -> str | None:
     """What the number of a row of a table is called; None if its rows have none."""
-    found = database.execute("SELECT lower(name) FROM pragma_table_xinfo(?)", [table]).fetchall()
-    taken = {name for (name,) in found}
+    columns = database.execute("SELECT lower(name) FROM pragma_table_xinfo(?)", [table]).fetchall()
+    taken = {name for (name,) in columns}
     number = next((name for name in ROW_NUMBERS if name not in taken), None)
     try:
         database.execute(f"SELECT {number or 'NULL'} FROM {quoted(table)} LIMIT 0")
