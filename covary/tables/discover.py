@@ -75,7 +75,7 @@ def find_tables(
         try:
             with hiding(source):
                 _require_in_full(source)
-                listed = list(_found_in(source, spark, look))
+                listed = list(_list_source(source, spark, look))
         except UnreadableTable as problem:
             if isinstance(problem, NothingThere) and name in before:
                 continue
@@ -94,7 +94,7 @@ def find_tables(
         raise UnreadableTable(unlisted[0].path, unlisted[0].reason.text)
     listing = Listing([table for table, _ in tables.values()], list(skipped.values()), unlisted)
     known = names_to_keep(listing) if names_to_keep else None
-    return listing._replace(tables=_with_unique_names(list(tables.values()), known or KnownNames((), {})))
+    return listing._replace(tables=_give_unique_names(list(tables.values()), known or KnownNames((), {})))
 
 
 def name_source(source: str) -> str:
@@ -148,10 +148,10 @@ def _require_in_full(source: str) -> None:
 def add_checksums(listing: Listing) -> Listing:
     """Read the files of a listing for their checksums; what is no file goes by its version."""
     with ThreadPoolExecutor() as reading:
-        return listing._replace(tables=list(reading.map(_with_checksum, listing.tables)))
+        return listing._replace(tables=list(reading.map(_add_checksum, listing.tables)))
 
 
-def _with_checksum(table: TableSource) -> TableSource:
+def _add_checksum(table: TableSource) -> TableSource:
     if not get_reader(table).is_file:
         return table
     digest = xxhash.xxh3_128()
@@ -169,15 +169,15 @@ def find_table(path: str | os.PathLike[str]) -> TableSource:
     given = os.fspath(path)
     with hiding(given):
         _require_in_full(given)
-        table = _table_named(given)
+        table = _find_named_table(given)
         return replace(table, location=table.location.marked(make_key=False))
 
 
-def _table_named(given: str) -> TableSource:
+def _find_named_table(given: str) -> TableSource:
     if Location(given).is_of_spark:
         raise UnreadableTable(given, "only covary index reads tables of Spark; give a frame")
     whole, wanted = split_table(given)
-    tables = list_server_tables(whole) if is_database(whole) else _tables_at(whole)
+    tables = list_server_tables(whole) if is_database(whole) else _list_tables_at(whole)
     if wanted is not None:
         return choose_table(tables, wanted, whole)
     if len(tables) == 1:
@@ -192,15 +192,15 @@ def _table_named(given: str) -> TableSource:
     )
 
 
-def _tables_at(source: str, look: Look = look_here) -> list[TableSource]:
+def _list_tables_at(source: str, look: Look = look_here) -> list[TableSource]:
     try:
-        tables = list_tables_in_file(_named(source), look)
+        tables = list_tables_in_file(_find_named_file(source), look)
     except NotATable as error:
         raise UnreadableTable(source, error.reason.hide(Location(source).secrets).text) from None
     return [table for table in tables if isinstance(table, TableSource)]
 
 
-def _named(given: str) -> FoundFile:
+def _find_named_file(given: str) -> FoundFile:
     location = Location(given)
     if location.is_of_catalog:
         listed = list(list_catalog(given))
@@ -218,7 +218,7 @@ def _named(given: str) -> FoundFile:
     return FoundFile(Location(full), os.path.dirname(full), explicit=True, lakehouse=lakehouse)
 
 
-def _found_in(
+def _list_source(
     source: str, spark: "Callable[[], SparkSession] | None", look: Look
 ) -> Iterator[tuple[str, TableSource | SkippedSource]]:
     """The tables of one source, each with the folder below which it is named."""
@@ -230,7 +230,7 @@ def _found_in(
         return
     whole, wanted = split_table(source)
     if is_database(whole) or wanted is not None:
-        tables = list_server_tables(whole) if is_database(whole) else _tables_at(whole, look)
+        tables = list_server_tables(whole) if is_database(whole) else _list_tables_at(whole, look)
         root = os.path.dirname(Location(whole).bare if Location(whole).is_url else Location(whole).path)
         for table in tables if wanted is None else [choose_table(tables, wanted, whole)]:
             yield root, table
@@ -239,23 +239,23 @@ def _found_in(
         list_remote = list_catalog if location.is_of_catalog else list_remote_files
         files: list[FoundFile | SkippedSource] = list(list_remote(source))
         with ThreadPoolExecutor(REQUESTS_AT_ONCE) as asking:  # each file is a request away
-            looked_into = list(asking.map(_looked_into, files, repeat(look_here)))  # several at once
+            looked_into = list(asking.map(_look_into, files, repeat(look_here)))  # several at once
     else:
         files = list(list_local_files(source))
-        looked_into = list(map(_looked_into, files, repeat(look)))
+        looked_into = list(map(_look_into, files, repeat(look)))
     for file, inside in zip(files, looked_into, strict=True):
         for each in inside:
             yield (file.root if isinstance(file, FoundFile) else ""), each
 
 
-def _looked_into(file: FoundFile | SkippedSource, look: Look) -> Sequence[TableSource | SkippedSource]:
+def _look_into(file: FoundFile | SkippedSource, look: Look) -> Sequence[TableSource | SkippedSource]:
     if isinstance(file, SkippedSource):
         return [file]
     with hiding(file.location.text):
-        return _tables_or_reason(file, look)
+        return _list_tables_or_reason(file, look)
 
 
-def _tables_or_reason(file: FoundFile, look: Look) -> Sequence[TableSource | SkippedSource]:
+def _list_tables_or_reason(file: FoundFile, look: Look) -> Sequence[TableSource | SkippedSource]:
     try:
         return list_tables_in_file(file, look)
     except NotATable as error:
@@ -267,9 +267,13 @@ def _tables_or_reason(file: FoundFile, look: Look) -> Sequence[TableSource | Ski
         return [SkippedSource(file.location.text, Reason(Why.UNREADABLE, (str(error),)))]
 
 
-def _with_unique_names(rooted: list[tuple[TableSource, str]], known: KnownNames) -> list[TableSource]:
+def _give_unique_names(rooted: list[tuple[TableSource, str]], known: KnownNames) -> list[TableSource]:
     """Names below the root; where two clash, with suffixes, then with the root's name, then in full."""
-    ways: tuple[Callable[[TableSource, str], str], ...] = (_with_suffixes, _with_root, _in_full)
+    ways: tuple[Callable[[TableSource, str], str], ...] = (
+        _name_with_suffixes,
+        _name_with_root,
+        _name_in_full,
+    )
     settled = [known.settled.get(table.identity) for table, _ in rooted]
     names = [name or table.name for name, (table, _) in zip(settled, rooted, strict=True)]
     for longer in ways:
@@ -283,19 +287,19 @@ def _with_unique_names(rooted: list[tuple[TableSource, str]], known: KnownNames)
     return [replace(table, name=name) for name, (table, _) in zip(names, rooted, strict=True)]
 
 
-def _with_suffixes(table: TableSource, root: str) -> str:
+def _name_with_suffixes(table: TableSource, root: str) -> str:
     if table.location.is_of_catalog or table.location.is_of_spark:
-        return _in_full(table, root)
-    return _joined(os.path.relpath(table.location.shown, Location(root).shown), table.member)
+        return _name_in_full(table, root)
+    return _join_name(os.path.relpath(table.location.shown, Location(root).shown), table.member)
 
 
-def _with_root(table: TableSource, root: str) -> str:
-    return f"{os.path.basename(Location(root).shown)}/{_with_suffixes(table, root)}"
+def _name_with_root(table: TableSource, root: str) -> str:
+    return f"{os.path.basename(Location(root).shown)}/{_name_with_suffixes(table, root)}"
 
 
-def _in_full(table: TableSource, root: str) -> str:
-    return _joined(table.location.shown, table.member)
+def _name_in_full(table: TableSource, root: str) -> str:
+    return _join_name(table.location.shown, table.member)
 
 
-def _joined(path: str, member: str | None) -> str:
+def _join_name(path: str, member: str | None) -> str:
     return path.replace(os.sep, "/") + (f"/{member}" if member else "")

@@ -50,7 +50,7 @@ def list_tables_in_file(file: FoundFile, look: Look = look_here) -> Tables:
         look: how a file is looked into that only foreign readers can look into.
     """
     if file.lakehouse:
-        return look(file.location.text, _table_in_folder, file, READERS[file.lakehouse])
+        return look(file.location.text, _list_folder, file, READERS[file.lakehouse])
     path = file.location.bare
     stem, suffix = split_name(os.path.basename(path))
     refuse_unread_kind(suffix)
@@ -63,16 +63,16 @@ def list_tables_in_file(file: FoundFile, look: Look = look_here) -> Tables:
     table = TableSource(name, file.location, "", compression, None, state.size, state.version)
     marked = find_marked_reader(head)
     if marked and marked.holds_tables:
-        return look(file.location.text, _tables_inside, replace(table, compression=None), marked)
+        return look(file.location.text, _list_held_tables, replace(table, compression=None), marked)
     if compression == "zip" and not marked:
-        return look(file.location.text, _tables_in_zip, table)
+        return look(file.location.text, _list_zip, table)
     if suffix in TELLS_NOTHING and not marked:
-        return look(file.location.text, _table_packed, table, file.explicit)
+        return look(file.location.text, _list_packed, table, file.explicit)
     reader = marked or recognise(suffix, head, compression, file.explicit)
     return reader.tables_in_file(table) if reader else []
 
 
-def _table_packed(file: TableSource, explicit: bool) -> Sequence[TableSource]:
+def _list_packed(file: TableSource, explicit: bool) -> Sequence[TableSource]:
     """The one table of a compressed file whose name does not tell what it holds."""
     if file.compression is None:
         raise NotATable(Why.NOT_COMPRESSED)
@@ -84,7 +84,7 @@ def _table_packed(file: TableSource, explicit: bool) -> Sequence[TableSource]:
         raise NotToBeSeen(Why.UNREADABLE, describe_os_error(error)) from None
 
 
-def _tables_inside(file: TableSource, reader: Reader) -> Sequence[TableSource]:
+def _list_held_tables(file: TableSource, reader: Reader) -> Sequence[TableSource]:
     """The tables that a file holds; named after the file alone if there is but one."""
     if file.location.is_url:
         raise NotATable(Why.NOT_ON_THIS_MACHINE, reader.title)
@@ -98,7 +98,7 @@ def _tables_inside(file: TableSource, reader: Reader) -> Sequence[TableSource]:
     return [each if alone else replace(each, name=f"{file.name}/{each.member}") for each in tables]
 
 
-def _table_in_folder(file: FoundFile, reader: Reader) -> Sequence[TableSource]:
+def _list_folder(file: FoundFile, reader: Reader) -> Sequence[TableSource]:
     """The one table that a folder, or an entry of a catalog, is."""
     if file.location.is_of_catalog:
         name = file.location.text.removeprefix(f"{file.root}.").replace(".", "/")
@@ -125,7 +125,7 @@ def _read_start(file: FoundFile) -> tuple[FileState, bytes]:
     return state, head
 
 
-def _tables_in_zip(archive: TableSource) -> Tables:
+def _list_zip(archive: TableSource) -> Tables:
     """The text tables of a zip, and what else is in it that might have been a table."""
     try:
         with raise_as_os_errors(), archive.location.open() as file, zipfile.ZipFile(file) as opened:
@@ -153,7 +153,7 @@ def _tables_in_zip(archive: TableSource) -> Tables:
     if not tables:
         raise NotATable(Why.NOTHING_IN_ZIP)
     if len(tables) > 1:
-        tables = [replace(table, name=f"{archive.name}/{_plain_name(table)}") for table in tables]
+        tables = [replace(table, name=f"{archive.name}/{_name_member(table)}") for table in tables]
     folder = archive.location.bare
     return [
         *sorted(tables, key=lambda table: str(table.member)),
@@ -170,5 +170,5 @@ def _folders_and_name(member: str) -> list[str]:
     return [part for part in member.replace("\\", "/").split("/") if part not in {"", ".", ".."}]
 
 
-def _plain_name(table: TableSource) -> str:
+def _name_member(table: TableSource) -> str:
     return os.path.splitext("/".join(_folders_and_name(str(table.member))))[0]

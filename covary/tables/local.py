@@ -31,23 +31,23 @@ def list_local_files(source: str) -> Found:
     elif os.path.lexists(absolute):
         yield FoundFile(Location(absolute), os.path.dirname(absolute), explicit=True)
     elif glob.has_magic(source):
-        yield from _matches(source, absolute)
+        yield from _list_matches(source, absolute)
     else:
         raise UnreadableTable(source, NOT_THERE)
 
 
 def matches(path: str, pattern: str) -> bool:
     """Whether a glob, of which ** stands for any folders, names a path or a folder around it."""
-    return _match(path.split("/"), pattern.rstrip("/").split("/"))
+    return _match_parts(path.split("/"), pattern.rstrip("/").split("/"))
 
 
-def _match(parts: Sequence[str], pattern: Sequence[str]) -> bool:
+def _match_parts(parts: Sequence[str], pattern: Sequence[str]) -> bool:
     if not pattern:
         return True
     if pattern[0] == "**":
-        return any(_match(parts[skipped:], pattern[1:]) for skipped in range(len(parts)))
+        return any(_match_parts(parts[skipped:], pattern[1:]) for skipped in range(len(parts)))
     is_alike = bool(parts) and (parts[0] == pattern[0] or fnmatchcase(parts[0], pattern[0]))
-    return is_alike and _match(parts[1:], pattern[1:])
+    return is_alike and _match_parts(parts[1:], pattern[1:])
 
 
 def describe_os_error(error: OSError) -> str:
@@ -55,7 +55,7 @@ def describe_os_error(error: OSError) -> str:
     return describe_error(error).lower()
 
 
-def _matches(source: str, pattern: str) -> Found:
+def _list_matches(source: str, pattern: str) -> Found:
     matches = sorted(glob.glob(pattern, recursive=True))
     if not matches:
         raise NothingThere(source, "no file matches this pattern")
@@ -77,7 +77,7 @@ def _matches(source: str, pattern: str) -> Found:
         if table := next(filter(lakehouse, list_folders_around(match)), None):
             if table not in tables:
                 tables.add(table)
-                yield FoundFile(Location(table), _root_of(table, root), lakehouse=lakehouse(table))
+                yield FoundFile(Location(table), _find_root(table, root), lakehouse=lakehouse(table))
             continue
         if not os.path.isdir(match):
             yield FoundFile(Location(match), root)
@@ -85,25 +85,25 @@ def _matches(source: str, pattern: str) -> Found:
             yield from _walk(match, root, seen)
 
 
-def _root_of(table: str, root: str) -> str:
+def _find_root(table: str, root: str) -> str:
     """The folder below which a table is named: that of the glob, unless the glob begins inside the table."""
     return root if table.startswith(os.path.join(root, "")) else os.path.dirname(table)
 
 
 def _walk(top: str, root: str, seen: set[tuple[int, int]]) -> Found:
     # Folders may lie in each other deeper than calls can.
-    open_folders = [_found_in_folder(top, root, seen)]
+    open_folders = [_list_folder(top, root, seen)]
     while open_folders:
         each = next(open_folders[-1], None)
         if each is None:
             open_folders.pop()
         elif isinstance(each, str):
-            open_folders.append(_found_in_folder(each, root, seen))
+            open_folders.append(_list_folder(each, root, seen))
         else:
             yield each
 
 
-def _found_in_folder(
+def _list_folder(
     folder: str, root: str, seen: set[tuple[int, int]]
 ) -> Iterator[FoundFile | SkippedSource | str]:
     """What is right in a folder, in order; a folder by its path."""

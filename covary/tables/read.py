@@ -39,7 +39,7 @@ class Chunk:
 
 def read_layout(source: TableSource) -> Layout:
     """Look into a table just far enough to know how to read any part of it."""
-    with _reading(source):
+    with _explain_failures(source):
         layout = get_reader(source).layout(source)
     if not layout.columns:
         raise UnreadableTable(source.location.shown, "it has no columns that can be a key or a number")
@@ -48,7 +48,7 @@ def read_layout(source: TableSource) -> Layout:
 
 def plan_chunks(source: TableSource, layout: Layout, chunk_bytes: int = CHUNK_BYTES) -> list[Chunk]:
     """The parts of a table, each about `chunk_bytes` on disk; every row is in exactly one."""
-    with _reading(source):
+    with _explain_failures(source):
         large = source.size > chunk_bytes
         ranges = get_reader(source).ranges(source, layout, chunk_bytes) if large else []
     return [Chunk(source, number, *part) for number, part in enumerate(ranges or [WHOLE])]
@@ -86,7 +86,7 @@ def _read(
     if unknown := set(wanted) - set(layout.columns):
         raise NoSuchColumn(min(unknown), chunk.source.name, layout.columns)
     source, part = chunk.source, (chunk.start, chunk.stop)
-    with _reading(source):
+    with _explain_failures(source):
         reader = get_reader(source)
         # The parts of a table must be of one and the same file; a table in one piece may have changed since.
         expected = reader.version(source) if part == WHOLE else source.version
@@ -97,7 +97,7 @@ def _read(
 
 
 @contextmanager
-def _reading(source: TableSource) -> Iterator[None]:
+def _explain_failures(source: TableSource) -> Iterator[None]:
     with hiding(source.location.text):
         try:
             with raise_as_os_errors():

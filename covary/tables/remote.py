@@ -28,12 +28,12 @@ def list_remote_files(url: str) -> Iterator[FoundFile]:
     files, wanted = file_system(url)
     try:
         files.invalidate_cache()
-        listed, root = _listed(files, wanted)
-        lakehouses = _lakehouses(files, wanted, listed)
+        listed, root = _list_path(files, wanted)
+        lakehouses = _find_lakehouses_around(files, wanted, listed)
     except CovaryError:
         raise
     except Exception as problem:  # each kind of store has errors of its own
-        raise UnreadableTable(url, _reason(problem, url)) from problem
+        raise UnreadableTable(url, _explain_failure(problem, url)) from problem
     tables: dict[str, Info] = {}
     for path, info in listed.items():
         table = next((folder for folder in list_folders_around(path) if folder in lakehouses), path)
@@ -61,7 +61,7 @@ def find_remote_table(url: str) -> FoundFile:
         files.invalidate_cache()
         lakehouse = recognise_remote_lakehouse(files, wanted.rstrip("/"))
     except Exception as problem:
-        raise UnreadableTable(url, _reason(problem, url)) from problem
+        raise UnreadableTable(url, _explain_failure(problem, url)) from problem
     named = url.rstrip("/") if lakehouse else url
     return FoundFile(Location(named), _folder_of(named), explicit=True, lakehouse=lakehouse)
 
@@ -70,7 +70,7 @@ def _folder_of(url: str) -> str:
     return posixpath.dirname(bare_url(url).rstrip("/"))
 
 
-def _listed(files: AbstractFileSystem, wanted: str) -> tuple[dict[str, Info], str]:
+def _list_path(files: AbstractFileSystem, wanted: str) -> tuple[dict[str, Info], str]:
     """What a path names, with what is known of each, and the folder below which they are."""
     if _is_glob(wanted):
         fixed = wanted[: min(wanted.find(mark) for mark in "*?[" if mark in wanted)]
@@ -85,7 +85,7 @@ def _listed(files: AbstractFileSystem, wanted: str) -> tuple[dict[str, Info], st
         else:
             if info.get("mimetype") != PAGE:
                 return {wanted.rstrip("/"): info}, wanted.rstrip("/")
-    listed = _linked(files, wanted) if wanted.startswith(WEB) else files.find(wanted, detail=True)
+    listed = _follow_links(files, wanted) if wanted.startswith(WEB) else files.find(wanted, detail=True)
     # Of a file on the web, a listing tells nothing but its own name.
     known = {path: info or files.info(path) for path, info in listed.items()}
     if not known:  # a file that can't be listed, only asked for: a web page, say
@@ -94,7 +94,7 @@ def _listed(files: AbstractFileSystem, wanted: str) -> tuple[dict[str, Info], st
     return known, wanted.rstrip("/")
 
 
-def _linked(files: AbstractFileSystem, wanted: str) -> dict[str, Info]:
+def _follow_links(files: AbstractFileSystem, wanted: str) -> dict[str, Info]:
     """The files that a page links to, and the pages below it: fsspec would pass by what does not answer."""
     linked: dict[str, Info] = {}
     pages, seen, until = [wanted], {wanted.rstrip("/")}, time.monotonic() + SECONDS_FOR_ALL_PAGES
@@ -123,7 +123,7 @@ def _is_glob(wanted: str) -> bool:
     return glob.has_magic(wanted.partition("?")[0] if wanted.startswith(WEB) else wanted)
 
 
-def _lakehouses(files: AbstractFileSystem, wanted: str, paths: Collection[str]) -> dict[str, str]:
+def _find_lakehouses_around(files: AbstractFileSystem, wanted: str, paths: Collection[str]) -> dict[str, str]:
     """The folders that are a lakehouse's tables, of those that some paths lie in."""
     if not _is_glob(wanted):
         return find_lakehouses(paths)
@@ -138,7 +138,7 @@ def _is_hidden(path: str, root: str) -> bool:
     return any(part.startswith((".", "_")) for part in path.removeprefix(root).split("/"))
 
 
-def _reason(problem: Exception, url: str) -> str:
+def _explain_failure(problem: Exception, url: str) -> str:
     if plain := explain_store_error(problem):
         return plain
     if isinstance(problem, OSError):

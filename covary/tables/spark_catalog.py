@@ -41,18 +41,18 @@ MORE_THAN_READING = (
 
 def list_spark_tables(source: str, spark: "SparkSession") -> list[TableSource]:
     """The table, the tables of the database, or the query that a source names."""
-    named = _named_by(source)
+    named = _read_name(source)
     try:
         if not NAME.fullmatch(named):
             open_spark_rows(source, spark)
             name = " ".join(Location(source).shown.removeprefix(PREFIX).split())
-            return [_source(name[:NAME_LENGTH], source)]
+            return [_make_source(name[:NAME_LENGTH], source)]
         if spark.catalog.tableExists(named):
-            return [_source(named, source)]
+            return [_make_source(named, source)]
         if spark.catalog.databaseExists(named):
             tables = spark.catalog.listTables(named)
-            names = sorted(f"{named}.{_quoted(table.name)}" for table in tables if not table.isTemporary)
-            return [_source(name, f"{PREFIX}{name}") for name in names]
+            names = sorted(f"{named}.{_quote(table.name)}" for table in tables if not table.isTemporary)
+            return [_make_source(name, f"{PREFIX}{name}") for name in names]
     except UnreadableTable:
         raise
     except Exception as problem:  # a name that can't be one, a catalog out of reach
@@ -65,7 +65,7 @@ def list_spark_tables(source: str, spark: "SparkSession") -> list[TableSource]:
 
 def open_spark_rows(source: str, spark: "SparkSession") -> "DataFrame":
     """The rows of a table, a view or a query; what is none of these is refused before anything is run."""
-    named = _named_by(source)
+    named = _read_name(source)
     if NAME.fullmatch(named):
         return spark.table(named)
     try:
@@ -78,7 +78,7 @@ def open_spark_rows(source: str, spark: "SparkSession") -> "DataFrame":
         raise UnreadableTable(source, reason) from problem
 
 
-def _named_by(source: str) -> str:
+def _read_name(source: str) -> str:
     """What a source says, if a name or a query may say it."""
     named = source.removeprefix(PREFIX).strip()
     # In capitals, as Spark's parser has it: that takes ſ for S.
@@ -88,11 +88,11 @@ def _named_by(source: str) -> str:
     return named
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     return name if PLAIN_NAME.fullmatch(name) else f"`{name.replace('`', '``')}`"
 
 
-def _source(name: str, path: str) -> TableSource:
+def _make_source(name: str, path: str) -> TableSource:
     return TableSource(name, Location(path), SPARK, None, None, 0, "")
 
 

@@ -28,7 +28,7 @@ def make_mark(url: str, make_key: bool = True) -> str:
         make_key: whether to make the key if this user has none; without one there is no mark.
     """
     values = values_told_apart(url)
-    key = _key_of_user(make_key) if values else None
+    key = _find_key(make_key) if values else None
     if key is None:
         return ""
     content = dumps([bare_url(url), *values]).encode()
@@ -44,10 +44,10 @@ def find_state_folder() -> Path:
     return Path(folder, "covary")
 
 
-def _key_of_user(make: bool) -> bytes | None:
+def _find_key(make: bool) -> bytes | None:
     try:
         file = find_state_folder() / "key"
-        return _read_key(file) or (_made_key(file) if make else None)
+        return _read_key(file) or (_make_key(file) if make else None)
     except OSError as problem:
         if not make:
             return None
@@ -63,7 +63,7 @@ def _read_key(file: Path) -> bytes | None:
     return file.read_bytes() if file.exists() else None
 
 
-def _made_key(file: Path) -> bytes | None:
+def _make_key(file: Path) -> bytes | None:
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     fresh = file.with_name(f"key-{secrets.token_hex(8)}")
     handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -230,7 +230,7 @@ def test_short_lines_of_a_wide_table_are_read_a_few_at_a_time(tmp_path, monkeypa
 
 @pytest.mark.parametrize("text", [b"", b"a\n", b"a\nb\nc\nd\ne\n", b"a\nb\nc\nd\ne", b"\n\n\n\n\n"])
 def test_pieces_of_few_records_are_the_block(text):
-    pieces = list(csvsplit.of_few_records(text, LINES, 2))
+    pieces = list(csvsplit.split_records(text, LINES, 2))
     assert b"".join(pieces) == text
     assert all(piece.count(b"\n") <= 2 for piece in pieces)
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from covary.tables.faults import Faults
 from covary.tables.formats import csv_records as csvsplit
 from covary.tables.formats.csv_dialect import Dialect
-from covary.tables.formats.csv_records import blocks, count_cells, count_to_boundary, record_boundary
+from covary.tables.formats.csv_records import blocks, count_cells, count_to_boundary, find_record_boundary
 
 cells = st.text(alphabet='ab1,"\n\r;', max_size=6)
 
@@ -56,7 +56,7 @@ def test_a_boundary_told_by_the_bytes_around_it_is_a_true_one(file, data):
     rows, text = file
     at = data.draw(st.integers(1, len(text)))
     begin = data.draw(st.integers(0, at - 1))
-    found = record_boundary(text[begin:], at - begin, dialect_of(len(rows[0])))
+    found = find_record_boundary(text[begin:], at - begin, dialect_of(len(rows[0])))
     counted = count_to_boundary([text], at, dialect_of(len(rows[0])))
     if b'"' in text[begin:]:
         assert found is None or begin + found == counted
@@ -90,7 +90,7 @@ def test_stray_quotes_give_the_same_rows_wherever_a_file_is_cut(lines, data):
     dialect = dialect_of(2, (0, 1))
     rows, faults = read(text, dialect)
     counted = count_to_boundary([text], at, dialect)
-    found = record_boundary(text[begin:], at - begin, dialect)
+    found = find_record_boundary(text[begin:], at - begin, dialect)
     if b'"' in text[begin:]:
         assert found is None or begin + found == counted
     first, in_first = read(text[:counted], dialect, beyond=text[counted:])
@@ -114,7 +114,7 @@ def test_compiled_or_not_a_text_is_read_alike(lines, closed):
 def test_a_text_passes_as_regular_only_if_python_reads_its_lines_as_its_records(text):
     text = text.replace("\r", "\r\n").encode()
     dialect = dialect_of(2)
-    separators = csvsplit.separators_of(text, dialect)
+    separators = csvsplit.count_separators(text, dialect)
     if separators is not None:
         lines = text.removesuffix(b"\n").split(b"\n") if text else []
         rows = [row for line in lines for row in csv.reader([line.removesuffix(b"\r").decode()])]
@@ -127,17 +127,17 @@ def test_long_text_passes_as_regular_wherever_its_quotes_lie():
     row = b'"a,b","c""d",1\r\n'
     for shift in range(70):
         text = b"x" * shift + b",,\n" + row * 50
-        assert csvsplit.separators_of(text, dialect_of(3)) == 2 * 51
-        assert csvsplit.separators_of(text + b'1,"2\n3",4\n' + row, dialect_of(3)) is None
-        assert csvsplit.separators_of(text + b'1,2",4\n' + row, dialect_of(3)) is None
-        assert csvsplit.separators_of(text + b'"1"2,3,4\n' + row, dialect_of(3)) is None
-        assert csvsplit.separators_of(text + b'1,2,"4', dialect_of(3)) is None
+        assert csvsplit.count_separators(text, dialect_of(3)) == 2 * 51
+        assert csvsplit.count_separators(text + b'1,"2\n3",4\n' + row, dialect_of(3)) is None
+        assert csvsplit.count_separators(text + b'1,2",4\n' + row, dialect_of(3)) is None
+        assert csvsplit.count_separators(text + b'"1"2,3,4\n' + row, dialect_of(3)) is None
+        assert csvsplit.count_separators(text + b'1,2,"4', dialect_of(3)) is None
 
 
 def test_a_stray_quote_does_not_move_the_boundaries_after_it():
     text = b'a,5" x,"q"\n' + b'b,"c\nd","e"\n' * 50
     dialect = dialect_of(3)
-    found = record_boundary(text[5:], 300, dialect)
+    found = find_record_boundary(text[5:], 300, dialect)
     assert found is not None
     assert text[5 + found :].startswith(b"b,")
 

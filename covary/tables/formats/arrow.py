@@ -50,12 +50,12 @@ class ArrowReader(FileReader):
 
     def layout(self, source: TableSource) -> Layout:
         """The names of the columns that can serve."""
-        with _opened(source) as reader:
+        with _open_reader(source) as reader:
             return Layout(find_plain_columns(reader.schema))
 
     def ranges(self, source: TableSource, layout: Layout, chunk_bytes: int) -> list[Range]:
         """The record batches of the parts of a file; none if it's a stream, read only from its start."""
-        with _opened(source) as reader:
+        with _open_reader(source) as reader:
             if not isinstance(reader, pa.RecordBatchFileReader):
                 return []
             count = reader.num_record_batches
@@ -63,18 +63,18 @@ class ArrowReader(FileReader):
 
     def frames(self, request: RowRequest) -> Iterator[pl.DataFrame]:
         """The rows of some record batches."""
-        yield from gather_frames(_slices(request), 4 * request.size)
+        yield from gather_frames(_read_slices(request), 4 * request.size)
 
 
 READER = ArrowReader()
 
 
-def _slices(request: RowRequest) -> Iterator[pl.DataFrame]:
+def _read_slices(request: RowRequest) -> Iterator[pl.DataFrame]:
     source, (start, stop), columns = request.source, request.part, request.columns
     if not source.location.is_url:
         _refuse_huge_batches(source.location.text)
     rows = max(1, min(BATCH_ROWS, CELLS_AT_ONCE // max(len(columns), 1)))
-    with _opened(source, columns) as reader:
+    with _open_reader(source, columns) as reader:
         if isinstance(reader, pa.RecordBatchFileReader):
             numbers = range(start, reader.num_record_batches if stop < 0 else stop)
             batches = map(reader.get_batch, numbers)
@@ -96,7 +96,7 @@ def _refuse_huge_batches(path: str) -> None:
 
 
 @contextmanager
-def _opened(source: TableSource, columns: Sequence[str] | None = None) -> Iterator["ArrowFile"]:
+def _open_reader(source: TableSource, columns: Sequence[str] | None = None) -> Iterator["ArrowFile"]:
     """The file format's reader, or the stream format's, which has no random access."""
     # Not mapped: a file cut short under our eyes would stop the process, not fail.
     location = source.location
@@ -120,28 +120,28 @@ def measure_batches(file: IO[bytes]) -> Iterator[int]:
     """
     dictionaries: dict[int, int] = {}
     try:
-        for start in _messages(file):
-            kind, batch, body = _batch(file, start)
+        for start in _find_messages(file):
+            kind, batch, body = _read_batch(file, start)
             if kind == OF_RECORDS:
-                yield sum(dictionaries.values()) + _unpacked(file, batch, body)
+                yield sum(dictionaries.values()) + _measure_buffers(file, batch, body)
             elif kind == OF_DICTIONARY:
                 number, is_more = (
                     batch.number(DICTIONARY_NUMBER, "<q"),
                     batch.number(DICTIONARY_IS_MORE, "<B"),
                 )
                 before = dictionaries.get(number, 0) if is_more else 0
-                dictionaries[number] = before + _unpacked(file, batch.table(DICTIONARY_DATA), body)
+                dictionaries[number] = before + _measure_buffers(file, batch.table(DICTIONARY_DATA), body)
                 yield sum(dictionaries.values())
     except (struct.error, IndexError, ValueError, OverflowError, OSError):
         return
 
 
-def _messages(file: IO[bytes]) -> Iterator[int]:
+def _find_messages(file: IO[bytes]) -> Iterator[int]:
     """Where the messages of dictionaries and records begin."""
     end = file.seek(0, os.SEEK_END)
     file.seek(0)
     if file.read(len(MAGIC)) != MAGIC:
-        yield from _streamed(file, end)
+        yield from _find_streamed_messages(file, end)
         return
     file.seek(max(end - len(MAGIC) - 4, 0))
     length = struct.unpack("<i", file.read(4))[0]
@@ -155,10 +155,10 @@ def _messages(file: IO[bytes]) -> Iterator[int]:
             yield struct.unpack_from("<q", footer.data, position)[0]
 
 
-def _streamed(file: IO[bytes], end: int) -> Iterator[int]:
+def _find_streamed_messages(file: IO[bytes], end: int) -> Iterator[int]:
     start = 0
     while start < end:
-        message_and_body = _message(file, start)
+        message_and_body = _read_message(file, start)
         if message_and_body is None:
             return
         message, body = message_and_body
@@ -169,7 +169,7 @@ def _streamed(file: IO[bytes], end: int) -> Iterator[int]:
         start = body + length
 
 
-def _message(file: IO[bytes], start: int) -> "tuple[_Table, int] | None":
+def _read_message(file: IO[bytes], start: int) -> "tuple[_Table, int] | None":
     """A message, and where its body begins; None at the end of a stream."""
     file.seek(start)
     (length,) = struct.unpack("<I", file.read(4))
@@ -182,16 +182,16 @@ def _message(file: IO[bytes], start: int) -> "tuple[_Table, int] | None":
     return _Table.root(file.read(length)), start + length
 
 
-def _batch(file: IO[bytes], start: int) -> "tuple[int, _Table, int]":
+def _read_batch(file: IO[bytes], start: int) -> "tuple[int, _Table, int]":
     """What a message is, what it tells of a batch, and where its body begins."""
-    message_and_body = _message(file, start)
+    message_and_body = _read_message(file, start)
     if message_and_body is None:
         raise ValueError("no message where one should be")
     message, body = message_and_body
     return message.number(KIND_FIELD, "<B"), message.table(MESSAGE_HEADER), body
 
 
-def _unpacked(file: IO[bytes], batch: "_Table", body: int) -> int:
+def _measure_buffers(file: IO[bytes], batch: "_Table", body: int) -> int:
     buffers = [
         struct.unpack_from("<qq", batch.data, position) for position in batch.structs(BATCH_BUFFERS, 16)
     ]

@@ -51,16 +51,16 @@ def ranges(file: IO[bytes], size: int, dialect: Dialect, chunk_bytes: int) -> li
     starts = [dialect.body_start]
     for position in range(dialect.body_start + chunk_bytes, size, chunk_bytes):
         if position > starts[-1]:
-            starts.append(_boundary(file, position, starts[-1], dialect))
+            starts.append(_find_boundary(file, position, starts[-1], dialect))
     stops = [*starts[1:], size]
     return [(start, stop) for start, stop in zip(starts, stops, strict=True) if start < stop]
 
 
-def _boundary(file: IO[bytes], position: int, known: int, dialect: Dialect) -> int:
+def _find_boundary(file: IO[bytes], position: int, known: int, dialect: Dialect) -> int:
     """The first record start at or after `position`: by the bytes around it, or else from a known one."""
     begin = max(position - WINDOW_BYTES, known)
     file.seek(begin)
-    boundary = record_boundary(file.read(2 * WINDOW_BYTES), position - begin, dialect)
+    boundary = find_record_boundary(file.read(2 * WINDOW_BYTES), position - begin, dialect)
     if boundary is not None:
         return begin + boundary
     file.seek(known)
@@ -68,7 +68,7 @@ def _boundary(file: IO[bytes], position: int, known: int, dialect: Dialect) -> i
     return known + count_to_boundary(pieces, position - known, dialect)
 
 
-def record_boundary(window: bytes, at: int, dialect: Dialect) -> int | None:
+def find_record_boundary(window: bytes, at: int, dialect: Dialect) -> int | None:
     """The first byte at or after window[at] where a record begins, judged by the window alone.
 
     A window may open outside of a quoted cell, in one, or between two quotes that stand for one, or in a line
@@ -173,7 +173,7 @@ def blocks(
         waiting, held, wanted = [text], len(text), max(size, 2 * len(text))
 
 
-def of_few_records(text: bytes, dialect: Dialect, most: int) -> Iterator[bytes]:
+def split_records(text: bytes, dialect: Dialect, most: int) -> Iterator[bytes]:
     """Records again, in pieces of so many: a wide table makes many cells of short lines."""
     line_end = dialect.line_end.encode()
     if text.count(line_end) <= most:
@@ -243,7 +243,7 @@ class _Scanner:
         """The records that the text holds as a whole, and where they end."""
         stop = len(text) if final else text.rfind(self.dialect.line_end.encode()) + 1
         whole, ends_file = text[:stop], final and beyond is None
-        separators = separators_of(whole, self.dialect)
+        separators = count_separators(whole, self.dialect)
         if separators is not None:
             return stop, Block(whole, separators, ends_file)
         if len(whole) < COMPILED_FROM and (rows := self.rows_if_whole(whole)):
@@ -257,14 +257,14 @@ class _Scanner:
         strays = [text[start:end] for start, end, stray_at in edits if stray_at >= 0]
         if strays:
             faults.add(STRAY, 0, min(strays).decode(self.dialect.text_encoding, "replace"))
-        return stop, Block(_rewritten(whole, edits, self.dialect) if edits else whole, None, False)
+        return stop, Block(_rewrite(whole, edits, self.dialect) if edits else whole, None, False)
 
     def rows_if_whole(self, text: bytes) -> int:
         """How many records a text has, some of several lines, if none can be doubted; else 0.
 
         This is what the scan would find, at a fraction of the time where no code is compiled.
         """
-        marks = _marks_in(text, self.dialect)
+        marks = _find_marks(text, self.dialect)
         if not marks.well_placed:
             return 0
         size = len(text)
@@ -298,7 +298,7 @@ class _Scanner:
         while start < stop:
             # As much again as was looked at, so that no record is read from its start more than a few times.
             held = len(seen) - start
-            piece = _at_least(min(held, LONGEST_RECORD - held), beyond)
+            piece = _read_at_least(min(held, LONGEST_RECORD - held), beyond)
             seen += piece
             start, more = self.advance(seen, start, stop, not piece)
             edits = edits + more
@@ -319,7 +319,7 @@ class _Scanner:
             faults.add(kind, counts[position])
 
 
-def _at_least(size: int, pieces: Iterator[bytes]) -> bytes:
+def _read_at_least(size: int, pieces: Iterator[bytes]) -> bytes:
     """The next piece, and more until they are so many bytes; none if there is none."""
     read = [next(pieces, b"")]
     held = len(read[0])
@@ -341,11 +341,11 @@ def count_cells(block: Block, dialect: Dialect, faults: Faults) -> None:
     scanner.note(block.text, block.ends_file, faults)
 
 
-def separators_of(text: bytes, dialect: Dialect) -> int | None:
+def count_separators(text: bytes, dialect: Dialect) -> int | None:
     """Delimiters between cells, if each line is a record and quotes stand only where they can; else None."""
     if not text or not dialect.quote or dialect.quote.encode() not in text:
         return int(np.count_nonzero(np.frombuffer(text, np.uint8) == ord(dialect.delimiter)))
-    marks = _marks_in(text, dialect)
+    marks = _find_marks(text, dialect)
     if not marks.well_placed or (marks.line_ends & marks.inside).any():
         return None
     return int(BITS_SET[(marks.delimiters & ~marks.inside).view(np.uint8)].sum())
@@ -367,7 +367,7 @@ class _Marks(NamedTuple):
     well_placed: bool
 
 
-def _marks_in(text: bytes, dialect: Dialect) -> _Marks:
+def _find_marks(text: bytes, dialect: Dialect) -> _Marks:
     seen = np.frombuffer(text, np.uint8)
     quotes, delimiters, line_ends = (
         _bits(seen == ord(mark)) for mark in (str(dialect.quote), dialect.delimiter, dialect.line_end)
@@ -413,7 +413,7 @@ def _previous(bits: Bits) -> Bits:
     return shifted
 
 
-def _rewritten(text: bytes, edits: Sequence[Edit], dialect: Dialect) -> bytes:
+def _rewrite(text: bytes, edits: Sequence[Edit], dialect: Dialect) -> bytes:
     """Text with some records' cells in proper quotes, and without the quotes that are stray."""
     delimiter, quote = dialect.delimiter, str(dialect.quote)
     cell = re.compile(

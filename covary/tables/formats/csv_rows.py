@@ -17,7 +17,7 @@ from covary.tables.formats.csv_dialect import (
     looks_delimited,
     sniff,
 )
-from covary.tables.formats.csv_records import count_cells, of_few_records
+from covary.tables.formats.csv_records import count_cells, split_records
 from covary.tables.formats.encodings import NAMES, is_ascii
 from covary.tables.formats.text_bytes import CELLS_AT_ONCE, cut_text, open_text, read_blocks
 from covary.tables.reader import FileReader, FileStart, Layout, Range, RowRequest
@@ -45,15 +45,17 @@ class CsvReader(FileReader):
     def layout(self, source: TableSource) -> Layout:
         """The names of the columns, and how the file is written."""
         with open_text(source) as file:
-            sample = _sample(file)
+            sample = _read_sample(file)
             elsewhere = b""
             if is_ascii(sample) and source.compression is None:
-                elsewhere = b"".join(_lines_at(file, source.size * quarter // 4) for quarter in (1, 2, 3))
-        if reason := _reason_against(sample):
+                elsewhere = b"".join(
+                    _read_lines_at(file, source.size * quarter // 4) for quarter in (1, 2, 3)
+                )
+        if reason := _find_reason_against(sample):
             raise UnreadableTable(source.location.shown, reason)
         csv.field_size_limit(LONGEST_CELL)  # with another delimiter, a wide header is one cell
         dialect = sniff(sample, elsewhere)
-        return Layout(dialect.columns, dialect, *_words_of_encoding(dialect))
+        return Layout(dialect.columns, dialect, *_explain_encoding(dialect))
 
     def ranges(self, source: TableSource, layout: Layout, chunk_bytes: int) -> list[Range]:
         """The bytes of the parts of a table; none if it can only be read from its start."""
@@ -73,7 +75,7 @@ class CsvReader(FileReader):
                 )
                 raise UnreadableTable(source.location.shown, f"{lengths}: it is not one table")
             most = max(1, CELLS_AT_ONCE // width)
-            for text in of_few_records(block.text, dialect, most) if lines else [block.text]:
+            for text in split_records(block.text, dialect, most) if lines else [block.text]:
                 frame, beyond = _parse_records(text, dialect, request.columns)
                 rows, bare = rows + frame.height, bare + beyond.null_count()
                 yield frame
@@ -88,7 +90,7 @@ class CsvReader(FileReader):
 READER = CsvReader()
 
 
-def _reason_against(sample: bytes) -> str | None:
+def _find_reason_against(sample: bytes) -> str | None:
     """Say why a file that begins with these bytes can't be read as CSV."""
     if not sample:
         return "the file is empty"
@@ -104,7 +106,7 @@ def _reason_against(sample: bytes) -> str | None:
     return None
 
 
-def _words_of_encoding(dialect: Dialect) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _explain_encoding(dialect: Dialect) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Say how a file is read whose encoding had to be guessed: what is wrong with it, and what is not."""
     if not (dialect.guessed or dialect.doubtful):
         return (), ()
@@ -114,7 +116,7 @@ def _words_of_encoding(dialect: Dialect) -> tuple[tuple[str, ...], tuple[str, ..
     return (), (f"not in UTF-8: read as {name}; if its names look odd, save it as UTF-8",)
 
 
-def _lines_at(file: IO[bytes], position: int) -> bytes:
+def _read_lines_at(file: IO[bytes], position: int) -> bytes:
     """Whole lines about a position in a file that are not all ASCII, which tell how it is encoded."""
     if position < SAMPLE_BYTES:
         return b""
@@ -126,7 +128,7 @@ def _lines_at(file: IO[bytes], position: int) -> bytes:
     return b"".join(line for line in lines if not line.isascii())
 
 
-def _sample(file: IO[bytes]) -> bytes:
+def _read_sample(file: IO[bytes]) -> bytes:
     """The first bytes of a file: of a very wide table enough to hold its header and a row."""
     pieces = [_read_up_to(file, SAMPLE_BYTES)]
     size = len(pieces[0])

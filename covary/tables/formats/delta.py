@@ -47,12 +47,12 @@ class DeltaReader(Reader):
             require_small_log(path)
             if not Location(path).is_url:  # elsewhere, delta-rs finds nothing that is not of the same store
                 _look_before_opening(path)
-            table = _opened(path)
+            table = _open_table(path)
             if empty := find_empty_commit(path):
                 raise ValueError(f"{empty} is empty; the newest changes are lost")
             # The number alone would not tell a table from another that was put in its place.
             version = f"{table.version()} {table.metadata().id}"
-            files = _data_files(table)
+            files = _list_data_files(table)
             for file in files:
                 file.at(path)
             if {*(table.protocol().reader_features or ())} & KEPT_APART:
@@ -62,15 +62,15 @@ class DeltaReader(Reader):
 
     def layout(self, source: TableSource) -> Layout:
         """The names of the columns that can serve."""
-        return Layout(find_plain_columns(_schema(_pinned(source)).columns))
+        return Layout(find_plain_columns(_read_schema(_open_pinned(source)).columns))
 
     def ranges(self, source: TableSource, layout: Layout, chunk_bytes: int) -> list[Range]:
         """The data files of the parts of a table."""
-        return group_ranges([file.size for file in _data_files(_pinned(source))], chunk_bytes)
+        return group_ranges([file.size for file in _list_data_files(_open_pinned(source))], chunk_bytes)
 
     def frames(self, request: RowRequest) -> Iterator[pl.DataFrame]:
         """The rows of some data files, in batches of bounded size, small files together."""
-        yield from gather_frames(_file_frames(request), request.size)
+        yield from gather_frames(_read_files(request), request.size)
 
 
 READER = DeltaReader()
@@ -86,18 +86,18 @@ def _look_before_opening(path: str) -> None:
         return
 
 
-def _file_frames(request: RowRequest) -> Iterator[pl.DataFrame]:
+def _read_files(request: RowRequest) -> Iterator[pl.DataFrame]:
     source, (start, stop), columns = request.source, request.part, request.columns
-    table = _pinned(source)
-    kept, schema = _kept_rows(table, source), _schema(table)
-    for file in _data_files(table)[start : None if stop < 0 else stop]:
+    table = _open_pinned(source)
+    kept, schema = _find_kept_rows(table, source), _read_schema(table)
+    for file in _list_data_files(table)[start : None if stop < 0 else stop]:
         with explain_failures(source.location.text, f"its data file {unquote(Location(file.path).shown)}"):
             mask = kept.get(_uri(table, file.path))
             for batch in read_file_rows(file, source.location.text, schema, columns, request.size, mask):
                 yield from_arrow(batch, columns)
 
 
-def _opened(path: str, version: int | None = None) -> "DeltaTable":
+def _open_table(path: str, version: int | None = None) -> "DeltaTable":
     try:
         from deltalake import DeltaTable
     except ImportError:
@@ -123,16 +123,16 @@ def _storage_options(path: str) -> dict[str, str] | None:
     return {"AWS_ENDPOINT_URL": endpoint, "AWS_ALLOW_HTTP": str(endpoint.startswith("http://")).lower()}
 
 
-def _pinned(source: TableSource) -> "DeltaTable":
+def _open_pinned(source: TableSource) -> "DeltaTable":
     number, _, identity = source.version.partition(" ")
     with explain_failures(source.location.text):
-        table = _opened(source.location.text, int(number))
+        table = _open_table(source.location.text, int(number))
         if str(table.metadata().id) != identity:
             raise ValueError("another table was put in its place while it was read; try again")
     return table
 
 
-def _schema(table: "DeltaTable") -> TableSchema:
+def _read_schema(table: "DeltaTable") -> TableSchema:
     metadata = table.metadata()
     return TableSchema(
         pa.schema(table.schema().to_arrow()),
@@ -142,7 +142,7 @@ def _schema(table: "DeltaTable") -> TableSchema:
     )
 
 
-def _data_files(table: "DeltaTable") -> list[DataFile]:
+def _list_data_files(table: "DeltaTable") -> list[DataFile]:
     """Every data file of the version, in the order in which they were written."""
     actions = pa.table(table.get_add_actions()).sort_by(
         [("modification_time", "ascending"), ("path", "ascending")]
@@ -157,14 +157,14 @@ def _uri(table: "DeltaTable", path: str) -> str:
     return unquote(path if URL.match(path) else f"{table.table_uri.rstrip('/')}/{path}")
 
 
-def _kept_rows(table: "DeltaTable", source: TableSource) -> dict[str, pa.BooleanArray]:
+def _find_kept_rows(table: "DeltaTable", source: TableSource) -> dict[str, pa.BooleanArray]:
     """Which rows of the files that have a deletion vector are still there."""
     if "deletionVectors" not in (table.protocol().reader_features or ()):
         return {}
     with explain_failures(source.location.text, "its deletion vectors"):
         vectors = pa.table(table.deletion_vectors())
         paths = [unquote(path) for path in vectors["filepath"].to_pylist()]
-        known = {_uri(table, file.path) for file in _data_files(table)}
+        known = {_uri(table, file.path) for file in _list_data_files(table)}
         if not known.issuperset(paths):  # or deleted rows would be read as if they were there
             raise ValueError("they belong to files that the table doesn't list")
         return dict(zip(paths, vectors["selection_vector"], strict=True))

@@ -30,7 +30,7 @@ def require_small_log(path: str) -> None:
     if not Location(path).is_url:
         require_files_in(f"{path}/{DELTA_LOG}")
     files = Location(f"{path}/{DELTA_LOG}").files()
-    last = _last_whole_checkpoint(files)
+    last = _find_last_whole_checkpoint(files)
     total = 0
     for name, state in files.items():
         number = NUMBER.match(name)
@@ -44,14 +44,14 @@ def require_small_log(path: str) -> None:
 
 def find_empty_commit(path: str) -> str | None:
     """The first commit with nothing in it: one that was cut short, for which delta-rs reads no change."""
-    commits = _since_checkpoint(path)[0]
+    commits = _list_since_checkpoint(path)[0]
     return next((f"{DELTA_LOG}/{name}" for name, state in commits.items() if not state.size), None)
 
 
 def find_damaged_file(path: str) -> str | None:
     """The first file of the log that can't be read, if one can't."""
     try:
-        commits, checkpoints = _since_checkpoint(path)
+        commits, checkpoints = _list_since_checkpoint(path)
     except OSError:
         return None
     for name in (*checkpoints, *commits):
@@ -68,7 +68,7 @@ def find_damaged_file(path: str) -> str | None:
     return None
 
 
-def _since_checkpoint(path: str) -> tuple[dict[str, FileState], list[str]]:
+def _list_since_checkpoint(path: str) -> tuple[dict[str, FileState], list[str]]:
     """The commits after the last checkpoint, in order, and the files of that checkpoint."""
     files = sorted(Location(f"{path}/{DELTA_LOG}").files().items())
     checkpoints = [(int(match[1]), name) for name, _ in files if (match := CHECKPOINT.fullmatch(name))]
@@ -88,21 +88,21 @@ def require_log_below(path: str, *, commits: bool) -> None:
     """
     log = f"{path}/{DELTA_LOG}"
     sidecars: list[str] = []
-    for name in _read_by_delta_rs(path):
+    for name in _list_current_files(path):
         if not (commits or CHECKPOINT.fullmatch(name)):
             continue
-        look = _sent_by_parquet if name.endswith(".parquet") else _sent_by_json
+        look = _check_parquet if name.endswith(".parquet") else _check_json
         sidecars += look(f"{log}/{name}", path)
     for sidecar in sidecars:
         if "/" in unquote(sidecar) or ":" in sidecar:
             raise LiesOutside(sidecar)
-        _sent_by_parquet(f"{log}/{SIDECARS}/{sidecar}", path)
+        _check_parquet(f"{log}/{SIDECARS}/{sidecar}", path)
 
 
-def _read_by_delta_rs(path: str) -> list[str]:
+def _list_current_files(path: str) -> list[str]:
     """The files of the log that tell the newest version: the last whole checkpoint, and all since then."""
     names = Location(f"{path}/{DELTA_LOG}").files()
-    last = _last_whole_checkpoint(names)
+    last = _find_last_whole_checkpoint(names)
     return [
         name
         for name in names
@@ -111,7 +111,7 @@ def _read_by_delta_rs(path: str) -> list[str]:
     ]
 
 
-def _last_whole_checkpoint(names: Collection[str]) -> str:
+def _find_last_whole_checkpoint(names: Collection[str]) -> str:
     """The number of the last checkpoint of which no part is missing; "" if there is none."""
     parts = Counter((match[1], match[2]) for match in map(ONE_OF_SEVERAL.fullmatch, names) if match)
     whole = [number for (number, count), there in parts.items() if there == int(count)]
@@ -120,7 +120,7 @@ def _last_whole_checkpoint(names: Collection[str]) -> str:
     return max(whole, default="")
 
 
-def _sent_by_json(file: str, folder: str) -> list[str]:
+def _check_json(file: str, folder: str) -> list[str]:
     """Look at the deletion vectors in a file of the log; return the other files that it names."""
     sidecars: list[str] = []
 
@@ -138,7 +138,7 @@ def _sent_by_json(file: str, folder: str) -> list[str]:
     return sidecars
 
 
-def _sent_by_parquet(file: str, folder: str) -> list[str]:
+def _check_parquet(file: str, folder: str) -> list[str]:
     """Do as with JSON for a file of a checkpoint."""
     sidecars: list[str] = []
     wanted = [*(f"add.deletionVector.{name}" for name in VECTOR), "sidecar.path"]

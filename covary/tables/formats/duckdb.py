@@ -48,7 +48,7 @@ class DuckdbReader(Reader):
 
     def tables_in_file(self, file: TableSource) -> list[TableSource]:
         """The tables and views of a file, each with its share of the file's size."""
-        with _reading(file.location.text) as database:
+        with _open_database(file.location.text) as database:
             rows = database.execute(LISTING).fetchall()
         total = max(1, sum(cells or 0 for _, _, cells in rows))
         version = self.version(file)
@@ -56,7 +56,7 @@ class DuckdbReader(Reader):
             replace(
                 file,
                 format=self.name,
-                member=_member(schema, name),
+                member=_name_member(schema, name),
                 size=file.size * (cells or 0) // total,
                 version=version,
             )
@@ -72,13 +72,13 @@ class DuckdbReader(Reader):
 
     def layout(self, source: TableSource) -> Layout:
         """The names of the columns that can serve."""
-        with _reading(source.location.text) as database:
-            return Layout(find_plain_columns(_schema(database, _relation(database, source)[0])))
+        with _open_database(source.location.text) as database:
+            return Layout(find_plain_columns(_read_schema(database, _find_relation(database, source)[0])))
 
     def ranges(self, source: TableSource, layout: Layout, chunk_bytes: int) -> list[Range]:
         """The row numbers of the parts of a table; none for a view, which has no such numbers."""
-        with _reading(source.location.text) as database:
-            relation, is_view = _relation(database, source)
+        with _open_database(source.location.text) as database:
+            relation, is_view = _find_relation(database, source)
             if is_view:
                 return []
             [last] = database.execute(f"SELECT max(rowid) FROM {relation}").fetchone() or [None]
@@ -89,10 +89,11 @@ class DuckdbReader(Reader):
     def frames(self, request: RowRequest) -> Iterator[pl.DataFrame]:
         """The rows with some numbers, or all, in batches of bounded size."""
         source, part, columns = request.source, request.part, request.columns
-        with _reading(source.location.text) as database:
-            relation, _ = _relation(database, source)
-            schema = _schema(database, relation)
-            rows = f"SELECT {', '.join(_expression(schema.field(name)) for name in columns)} FROM {relation}"
+        with _open_database(source.location.text) as database:
+            relation, _ = _find_relation(database, source)
+            schema = _read_schema(database, relation)
+            listed = ", ".join(_write_expression(schema.field(name)) for name in columns)
+            rows = f"SELECT {listed} FROM {relation}"
             if part != WHOLE:
                 rows += f" WHERE rowid >= {part[0]} AND rowid < {part[1]}"
             at_once = max(1, min(ROWS_AT_ONCE, CELLS_AT_ONCE // len(columns)))
@@ -104,7 +105,7 @@ READER = DuckdbReader()
 
 
 @contextmanager
-def _reading(path: str) -> "Iterator[DuckDBPyConnection]":
+def _open_database(path: str) -> "Iterator[DuckDBPyConnection]":
     try:
         import duckdb  # noqa: PLC0415  (an extra)
     except ImportError:
@@ -119,20 +120,20 @@ def _reading(path: str) -> "Iterator[DuckDBPyConnection]":
         raise OSError(str(problem)) from problem
 
 
-def _relation(database: "DuckDBPyConnection", source: TableSource) -> tuple[str, bool]:
+def _find_relation(database: "DuckDBPyConnection", source: TableSource) -> tuple[str, bool]:
     """How a table is called in SQL, and whether it's a view."""
     for schema, name, cells in database.execute(LISTING).fetchall():
-        if _member(schema, name) == source.member:
+        if _name_member(schema, name) == source.member:
             return f"{quoted(schema)}.{quoted(name)}", cells is None
     raise ValueError("it is no longer there")
 
 
-def _schema(database: "DuckDBPyConnection", relation: str) -> pa.Schema:
+def _read_schema(database: "DuckDBPyConnection", relation: str) -> pa.Schema:
     with database.sql(f"SELECT * FROM {relation} LIMIT 0").to_arrow_reader(1) as reader:
         return reader.schema
 
 
-def _expression(field: pa.Field) -> str:
+def _write_expression(field: pa.Field) -> str:
     """How a column is read: Arrow has no infinite times, and would hand them on as others."""
     name = quoted(field.name)
     return (
@@ -140,5 +141,5 @@ def _expression(field: pa.Field) -> str:
     )
 
 
-def _member(schema: str, name: str) -> str:
+def _name_member(schema: str, name: str) -> str:
     return name if schema == "main" else f"{schema}.{name}"

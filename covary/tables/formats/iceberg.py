@@ -41,11 +41,11 @@ def list_catalog(source: str) -> Iterator[FoundFile]:
     """The table that a source names, or all those of the namespace or the catalog that it names."""
     with explain_failures(source):
         name, *inside = source.removeprefix(CATALOG).split(".")
-        catalog = _catalog(name)
+        catalog = _open_catalog(name)
         if len(inside) > 1 and catalog.table_exists(tuple(inside)):
             yield FoundFile(Location(source), source.rpartition(".")[0], explicit=True, lakehouse="iceberg")
             return
-        identifiers = list(_tables_below(catalog, tuple(inside)))
+        identifiers = list(_list_tables_below(catalog, tuple(inside)))
     if not identifiers:
         raise UnreadableTable(source, "there is no table")
     for identifier in sorted(identifiers):
@@ -61,50 +61,52 @@ class IcebergReader(Reader):
     def table_in_folder(self, name: str, path: str) -> TableSource:
         """The table in a folder or of a catalog, at its newest snapshot."""
         with explain_failures(path):
-            table = _opened(path)
+            table = _open_table(path)
             snapshot = table.current_snapshot()
             # A column renamed since the last rows were written makes no snapshot, but it makes a schema.
             version = f"{snapshot.snapshot_id if snapshot else 0} {table.schema().schema_id}"
             source = TableSource(name, Location(path), self.name, None, None, 0, version)
-            size = sum(task.file.file_size_in_bytes for task in _tasks(table, source))
+            size = sum(task.file.file_size_in_bytes for task in _plan_tasks(table, source))
         return TableSource(name, Location(path), self.name, None, None, size, version)
 
     def layout(self, source: TableSource) -> Layout:
         """The names of the columns that can serve."""
         with explain_failures(source.location.text):
-            return Layout(find_plain_columns(_schema(_opened(source.location.text), source).as_arrow()))
+            return Layout(
+                find_plain_columns(_find_schema(_open_table(source.location.text), source).as_arrow())
+            )
 
     def ranges(self, source: TableSource, layout: Layout, chunk_bytes: int) -> list[Range]:
         """The data files of the parts of a table."""
         with explain_failures(source.location.text):
-            tasks = _tasks(_opened(source.location.text), source)
+            tasks = _plan_tasks(_open_table(source.location.text), source)
         return group_ranges([task.file.file_size_in_bytes for task in tasks], chunk_bytes)
 
     def frames(self, request: RowRequest) -> Iterator[pl.DataFrame]:
         """The rows of some data files that no delete file has taken away, small files together."""
-        yield from gather_frames(_file_frames(request), request.size)
+        yield from gather_frames(_read_files(request), request.size)
 
 
 READER = IcebergReader()
 
 
-def _file_frames(request: RowRequest) -> Iterator[pl.DataFrame]:
+def _read_files(request: RowRequest) -> Iterator[pl.DataFrame]:
     source, (start, stop), columns = request.source, request.part, request.columns
     with explain_failures(source.location.text):
-        table = _opened(source.location.text)
-        schema = _schema(table, source).select(*columns)
-        tasks = _tasks(table, source)[start : None if stop < 0 else stop]
+        table = _open_table(source.location.text)
+        schema = _find_schema(table, source).select(*columns)
+        tasks = _plan_tasks(table, source)[start : None if stop < 0 else stop]
     for task in tasks:
         with explain_failures(source.location.text, f"its data file {Location(task.file.file_path).shown}"):
-            for batch in _batches(table, schema, task):
+            for batch in _read_batches(table, schema, task):
                 yield from_arrow(batch, columns)
 
 
-def _opened(path: str) -> "Table":
+def _open_table(path: str) -> "Table":
     location = Location(path)
     if location.is_of_catalog:
         name, *identifier = path.removeprefix(CATALOG).split(".")
-        return _catalog(name).load_table(tuple(identifier))
+        return _open_catalog(name).load_table(tuple(identifier))
     try:
         from pyiceberg.catalog.noop import NoopCatalog
         from pyiceberg.serializers import FromInputFile
@@ -119,14 +121,16 @@ def _opened(path: str) -> "Table":
         raise ValueError(f"there is no *.metadata.json in its folder {METADATA!r}")
     newest = numbered[max(numbered, key=lambda match: (int(match[1]), match[0]))]
     with explain_failures(path, f"{METADATA}/{newest}"):
-        file, files = f"{path}/{METADATA}/{newest}", _reader_below(path)
-        require_small("it", _unpacked_size(file) if newest.endswith(PACKED_METADATA) else listed[newest].size)
+        file, files = f"{path}/{METADATA}/{newest}", _make_reader_below(path)
+        require_small(
+            "it", _measure_unpacked(file) if newest.endswith(PACKED_METADATA) else listed[newest].size
+        )
         # Not by StaticTable.from_metadata: what a table says of servers and of code to load is not for us.
         metadata = FromInputFile.table_metadata(files.new_input(file))
         return StaticTable(("static-table", file), metadata, file, files, NoopCatalog("static-table"))
 
 
-def _unpacked_size(path: str) -> int:
+def _measure_unpacked(path: str) -> int:
     """How large a file is once unpacked, as far as that is no matter: a kilobyte may unpack to a megabyte."""
     size = 0
     with Location(path).open() as file, gzip.GzipFile(fileobj=file) as unpacked:
@@ -135,7 +139,7 @@ def _unpacked_size(path: str) -> int:
     return size
 
 
-def _reader_below(folder: str) -> "FileIO":
+def _make_reader_below(folder: str) -> "FileIO":
     """What reads the files of a table in a folder, all of them, and none that lies elsewhere."""
     from pyiceberg.io import load_file_io
 
@@ -155,7 +159,7 @@ def _reader_below(folder: str) -> "FileIO":
     return files
 
 
-def _catalog(name: str) -> "Catalog":
+def _open_catalog(name: str) -> "Catalog":
     try:
         from pyiceberg.catalog import load_catalog
     except ImportError:
@@ -163,12 +167,12 @@ def _catalog(name: str) -> "Catalog":
     return load_catalog(name)
 
 
-def _tables_below(catalog: "Catalog", namespace: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+def _list_tables_below(catalog: "Catalog", namespace: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     if namespace:
         yield from catalog.list_tables(namespace)
     for inner in catalog.list_namespaces(namespace):
         if inner != namespace:
-            yield from _tables_below(catalog, inner)
+            yield from _list_tables_below(catalog, inner)
 
 
 def _properties() -> dict[str, str]:
@@ -177,11 +181,11 @@ def _properties() -> dict[str, str]:
     return {"s3.endpoint": endpoint} if endpoint else {}
 
 
-def _schema(table: "Table", source: TableSource) -> "Schema":
+def _find_schema(table: "Table", source: TableSource) -> "Schema":
     return table.schemas()[int(source.version.split()[1])]
 
 
-def _tasks(table: "Table", source: TableSource) -> "list[FileScanTask]":
+def _plan_tasks(table: "Table", source: TableSource) -> "list[FileScanTask]":
     """Every data file of the snapshot with its delete files, in a fixed order."""
     snapshot = int(source.version.split()[0])
     if not snapshot:
@@ -191,7 +195,7 @@ def _tasks(table: "Table", source: TableSource) -> "list[FileScanTask]":
     return sorted(table.scan(snapshot_id=snapshot).plan_files(), key=lambda task: task.file.file_path)
 
 
-def _batches(table: "Table", schema: "Schema", task: "FileScanTask") -> Iterator[pa.RecordBatch]:
+def _read_batches(table: "Table", schema: "Schema", task: "FileScanTask") -> Iterator[pa.RecordBatch]:
     from pyiceberg.expressions import AlwaysTrue
     from pyiceberg.io import pyarrow as reader
 

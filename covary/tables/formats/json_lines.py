@@ -12,7 +12,7 @@ import polars as pl
 from covary.errors import UnreadableTable
 from covary.tables.faults import NOT_OBJECTS
 from covary.tables.formats.csv_dialect import LINES, SAMPLE_BYTES
-from covary.tables.formats.csv_records import of_few_records
+from covary.tables.formats.csv_records import split_records
 from covary.tables.formats.encodings import utf16_byte_order
 from covary.tables.formats.text_bytes import CELLS_AT_ONCE, cut_text, open_text, read_blocks
 from covary.tables.reader import FileReader, FileStart, Layout, Range, RowRequest
@@ -69,7 +69,7 @@ class JsonLinesReader(FileReader):
         schema = dict.fromkeys(columns, pl.String)  # whatever the type, so that no part infers its own
         most = max(1, CELLS_AT_ONCE // max(len(columns), 1))
         blocks = read_blocks(request, LINES)
-        for piece in (piece for block in blocks for piece in of_few_records(block.text, LINES, most)):
+        for piece in (piece for block in blocks for piece in split_records(block.text, LINES, most)):
             text = piece.removeprefix(codecs.BOM_UTF8)
             try:
                 frame = pl.read_ndjson(text, schema=schema)

@@ -35,13 +35,13 @@ def read_row_groups(
     groups = list(range(part[0], file.num_row_groups if part[1] < 0 else part[1]))
     footers = [file.metadata.row_group(group) for group in groups]
     heaviest = max((group.total_byte_size / max(group.num_rows, 1) for group in footers), default=1)
-    plain_text = bool(_texts_of(file.schema_arrow).intersection(columns))
+    plain_text = bool(_find_texts(file.schema_arrow).intersection(columns))
     most = min(TEXT_ROWS if plain_text else BATCH_ROWS, CELLS_AT_ONCE // max(len(columns), 1))
     batch_rows = max(1, min(most, int(4 * size / max(heaviest, 1))))
     yield from file.iter_batches(batch_rows, groups, columns, use_threads=False)
 
 
-def _texts_of(schema: pa.Schema) -> set[str]:
+def _find_texts(schema: pa.Schema) -> set[str]:
     return {field.name for field in schema if is_text(field.type)}
 
 
@@ -63,15 +63,15 @@ def open_parquet(
             # Only the columns asked for are fetched, each in one request.
             opened, options = stack.enter_context(location.open()), options | {"pre_buffer": True}
         file = stack.enter_context(ParquetFile(opened, **options))
-        if texts := _stored_once(file, columns):
+        if texts := _find_packed_texts(file, columns):
             options |= {"read_dictionary": texts, "metadata": file.metadata}
             file = stack.enter_context(ParquetFile(opened, **options))
         yield file
 
 
-def _stored_once(file: "ParquetFile", columns: Sequence[str]) -> list[str]:
+def _find_packed_texts(file: "ParquetFile", columns: Sequence[str]) -> list[str]:
     """The columns of text whose cells take less room than text can."""
-    held = _texts_of(file.schema_arrow)
+    held = _find_texts(file.schema_arrow)
     schema = file.schema
     named = {schema.column(position).path: position for position in range(len(schema))}
     texts = [name for name in columns if name in held and name in named]

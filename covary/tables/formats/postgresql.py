@@ -108,7 +108,7 @@ class PostgresqlReader(Reader):
 
     def tables_on_server(self, url: str) -> list[TableSource]:
         """Every table and view of a database but the system's own."""
-        with _asking(url) as cursor:
+        with _open_cursor(url) as cursor:
             cursor.execute(f"SET LOCAL statement_timeout = '{SECONDS_TO_LIST}s'")
             cursor.execute(LISTING)
             rows = cursor.fetchall()
@@ -135,7 +135,7 @@ class PostgresqlReader(Reader):
             snapshots: dict[str, str] = {}
             for url in dict.fromkeys(table.location.text for table in tables if table.format == self.name):
                 with suppress(OSError):
-                    cursor = held.enter_context(_asking(url, hold=True))
+                    cursor = held.enter_context(_open_cursor(url, hold=True))
                     # The connection waits for as long as the build takes.
                     cursor.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
                     cursor.execute("SELECT pg_export_snapshot()")
@@ -149,14 +149,14 @@ class PostgresqlReader(Reader):
 
     def layout(self, source: TableSource) -> Layout:
         """The names of the columns that can serve."""
-        with _asking(source.location.text) as cursor:
-            return Layout(tuple(_expressions(cursor, source)))
+        with _open_cursor(source.location.text) as cursor:
+            return Layout(tuple(_write_expressions(cursor, source)))
 
     def ranges(self, source: TableSource, layout: Layout, chunk_bytes: int) -> list[Range]:
         """The blocks of the parts of a table; none for what has no blocks or no state to share."""
         if not source.snapshot:
             return []
-        with _asking(source.location.text) as cursor:
+        with _open_cursor(source.location.text) as cursor:
             cursor.execute(SHAPE.format(literal(str(source.member))))
             blocks = int(cursor.fetchone()[0])
         parts = max(1, min(blocks, -(-source.size // chunk_bytes)))
@@ -167,8 +167,8 @@ class PostgresqlReader(Reader):
     def frames(self, request: RowRequest) -> Iterator[pl.DataFrame]:
         """The rows of some blocks, or of all, in batches of bounded size."""
         source, (start, stop), columns = request.source, request.part, request.columns
-        with _asking(source.location.text, source.snapshot) as cursor:
-            expressions = _expressions(cursor, source)
+        with _open_cursor(source.location.text, source.snapshot) as cursor:
+            expressions = _write_expressions(cursor, source)
             if not set(columns) <= set(expressions):
                 raise ValueError(CHANGED)
             listed = ", ".join(f"{expressions[column]} AS {quoted(column)}" for column in columns)
@@ -186,13 +186,13 @@ class PostgresqlReader(Reader):
 READER = PostgresqlReader()
 
 
-def _expressions(cursor: "Cursor", source: TableSource) -> dict[str, str]:
+def _write_expressions(cursor: "Cursor", source: TableSource) -> dict[str, str]:
     cursor.execute(COLUMNS.format(literal(str(source.member))))
-    expressions = {name: _expression_of(quoted(name), *kind) for name, *kind in cursor.fetchall()}
+    expressions = {name: _write_expression(quoted(name), *kind) for name, *kind in cursor.fetchall()}
     return {name: expression for name, expression in expressions.items() if expression}
 
 
-def _expression_of(column: str, type_name: str, type_type: str) -> str | None:
+def _write_expression(column: str, type_name: str, type_type: str) -> str | None:
     """How a column is read; None if it can be neither a key nor a number, like lists and documents."""
     way = AS_TEXT if type_type == ENUM else EXPRESSIONS.get(type_name)
     return way.format(column) if way else None
@@ -210,7 +210,7 @@ def _refuse_another_file(cursor: "Cursor", source: TableSource) -> None:
 
 
 @contextmanager
-def _asking(url: str, snapshot: str = "", hold: bool = False) -> "Iterator[Cursor]":
+def _open_cursor(url: str, snapshot: str = "", hold: bool = False) -> "Iterator[Cursor]":
     """A cursor in a transaction that can't write."""
     try:
         import adbc_driver_postgresql.dbapi as driver  # noqa: PLC0415  (an extra)
@@ -220,7 +220,7 @@ def _asking(url: str, snapshot: str = "", hold: bool = False) -> "Iterator[Curso
         ) from None
     level = "ISOLATION LEVEL REPEATABLE READ" if snapshot or hold else ""
     try:
-        with driver.connect(_with_time_limit(url), autocommit=True) as connection, connection.cursor() as ask:
+        with driver.connect(_add_time_limit(url), autocommit=True) as connection, connection.cursor() as ask:
             with suppress(driver.Error):
                 ask.execute(LOOK_FOR_US)
             ask.execute(f"BEGIN {level} READ ONLY")
@@ -233,16 +233,16 @@ def _asking(url: str, snapshot: str = "", hold: bool = False) -> "Iterator[Curso
     except (driver.Error, OSError) as problem:
         if isinstance(problem, OSError) and "[libpq]" not in str(problem):
             raise
-        raise OSError(_reason(url, str(problem))) from None
+        raise OSError(_explain_failure(url, str(problem))) from None
 
 
-def _with_time_limit(url: str) -> str:
+def _add_time_limit(url: str) -> str:
     if "connect_timeout=" in url:
         return url
     return f"{url}{'&' if '?' in url else '?'}connect_timeout={SECONDS_TO_CONNECT}"
 
 
-def _reason(url: str, text: str) -> str:
+def _explain_failure(url: str, text: str) -> str:
     if "invalid snapshot identifier" in text:
         return "the connection that held its state was lost; try again"
     message = TOLD_BY_THE_SERVER.search(text)

@@ -19,21 +19,21 @@ FIRST_ROWS = 64  # after which it is known what a row weighs
 
 def fetch_text_frames(fetch: FetchRows, columns: Sequence[str], size: int) -> Iterator[pl.DataFrame]:
     """What a cursor's fetchmany gives, until it gives no more, in frames that weigh about `size`."""
-    return gather_frames(_fetched(fetch, columns, size), size)
+    return gather_frames(_fetch_frames(fetch, columns, size), size)
 
 
-def _fetched(fetch: FetchRows, columns: Sequence[str], size: int) -> Iterator[pl.DataFrame]:
+def _fetch_frames(fetch: FetchRows, columns: Sequence[str], size: int) -> Iterator[pl.DataFrame]:
     most = max(1, min(ROWS_AT_ONCE, CELLS_AT_ONCE // len(columns)))
     wanted = min(FIRST_ROWS, most)
     while rows := fetch(wanted):
         cells = zip(*rows, strict=True)
-        frame = pl.DataFrame([_text(name, column) for name, column in zip(columns, cells, strict=True)])
+        frame = pl.DataFrame([_make_text(name, column) for name, column in zip(columns, cells, strict=True)])
         wanted = max(1, min(most, int(size * len(rows) / (frame.estimated_size() + 1))))
         del rows
         yield frame
 
 
-def _text(name: str, cells: Sequence[object]) -> pl.Series:
+def _make_text(name: str, cells: Sequence[object]) -> pl.Series:
     try:
         return pl.Series(name, cells, dtype=pl.String, strict=False)  # bytes become null
     except (ValueError, TypeError):  # of a type that Polars does not know, such as UUID

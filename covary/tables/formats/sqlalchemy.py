@@ -65,7 +65,7 @@ class SqlReader(Reader):
 
     def tables_on_server(self, url: str) -> list[TableSource]:
         """The tables and views of a database, of the schema that it has by default."""
-        with _connected(url) as (connection, sqlalchemy):
+        with _connect(url) as (connection, sqlalchemy):
             inspector = sqlalchemy.inspect(connection)
             names = sorted({*inspector.get_table_names(), *inspector.get_view_names()})
             address = sqlalchemy.make_url(url)
@@ -81,7 +81,7 @@ class SqlReader(Reader):
 
     def layout(self, source: TableSource) -> Layout:
         """The names of the columns that can serve."""
-        with _connected(source.location.text) as (connection, sqlalchemy):
+        with _connect(source.location.text) as (connection, sqlalchemy):
             types = sqlalchemy.types
             others = (types._Binary, types.ARRAY, types.JSON, types.Interval)
             with catch_warnings(
@@ -95,7 +95,7 @@ class SqlReader(Reader):
     def frames(self, request: RowRequest) -> Iterator[pl.DataFrame]:
         """All rows, in batches of bounded size."""
         source, columns = request.source, request.columns
-        with _connected(source.location.text) as (connection, sqlalchemy):
+        with _connect(source.location.text) as (connection, sqlalchemy):
             # Without types: what the driver gives is what there is, and no cell is refused.
             wanted = [sqlalchemy.column(sqlalchemy.sql.quoted_name(name, True)) for name in columns]
             table = sqlalchemy.table(sqlalchemy.sql.quoted_name(str(source.member), True))
@@ -108,18 +108,18 @@ READER = SqlReader()
 
 
 @contextmanager
-def _connected(url: str) -> Iterator["tuple[Connection, ModuleType]"]:
+def _connect(url: str) -> Iterator["tuple[Connection, ModuleType]"]:
     """A connection, and SQLAlchemy itself."""
     try:
         import sqlalchemy  # noqa: PLC0415  (an extra)
 
         engine = sqlalchemy.create_engine(
-            _address(sqlalchemy, url), poolclass=sqlalchemy.NullPool, hide_parameters=True
+            _parse_url(sqlalchemy, url), poolclass=sqlalchemy.NullPool, hide_parameters=True
         )
     except ImportError as problem:
-        raise _missing(url, PACKAGES.get(problem.name or "", problem.name)) from None
+        raise _missing_package(url, PACKAGES.get(problem.name or "", problem.name)) from None
     except sqlalchemy.exc.NoSuchModuleError:
-        raise _missing(url, DIALECT_PACKAGES.get(_dialect(url))) from None
+        raise _missing_package(url, DIALECT_PACKAGES.get(_dialect(url))) from None
     except (sqlalchemy.exc.ArgumentError, ValueError):
         raise OSError("this is no URL of a database; write it as dialect://user@host/database") from None
     try:
@@ -137,7 +137,7 @@ def _connected(url: str) -> Iterator["tuple[Connection, ModuleType]"]:
         engine.dispose()
 
 
-def _address(sqlalchemy: ModuleType, url: str) -> "URL":
+def _parse_url(sqlalchemy: ModuleType, url: str) -> "URL":
     address: URL = sqlalchemy.make_url(url)
     address = address.set(drivername=DRIVERS.get(address.drivername, address.drivername))
     if address.get_backend_name() == "sqlite" and address.database:
@@ -150,7 +150,7 @@ def _address(sqlalchemy: ModuleType, url: str) -> "URL":
     return address
 
 
-def _missing(url: str, package: str | None) -> MissingPart:
+def _missing_package(url: str, package: str | None) -> MissingPart:
     advice = f"pip install '{package}'" if package else f"SQLAlchemy has none for {_dialect(url)}"
     return MissingPart(f"reading {_dialect(url)}:// needs a package that is not installed: {advice}")
 

@@ -47,12 +47,13 @@ class SqliteReader(Reader):
 
     def tables_in_file(self, file: TableSource) -> list[TableSource]:
         """The tables and views of a file, each with its share of the file's size."""
-        with _reading(file.location.text) as database:
-            listed = _listed(database)
+        with _open_database(file.location.text) as database:
+            listed = _list_tables(database)
             # Counting would read all of the file; the last row's number is found at once.
             most = file.size // LEAST_ROW_BYTES
             rows = {
-                name: min(most, _last_row(database, name)) if is_table else 0 for name, is_table in listed
+                name: min(most, _find_last_row(database, name)) if is_table else 0
+                for name, is_table in listed
             }
         total = max(1, sum(rows.values()))
         version = self.version(file)
@@ -71,7 +72,7 @@ class SqliteReader(Reader):
 
     def layout(self, source: TableSource) -> Layout:
         """The names of the columns that can serve."""
-        with _reading(source.location.text) as database:
+        with _open_database(source.location.text) as database:
             columns = database.execute(
                 "SELECT name, type FROM pragma_table_xinfo(?)", [source.member]
             ).fetchall()
@@ -79,9 +80,9 @@ class SqliteReader(Reader):
 
     def ranges(self, source: TableSource, layout: Layout, chunk_bytes: int) -> list[Range]:
         """The row numbers of the parts of a table; none for a view, or a table without them."""
-        with _reading(source.location.text) as database:
+        with _open_database(source.location.text) as database:
             [is_table] = database.execute(IS_TABLE, [source.member]).fetchone() or [False]
-            number = _row_number(database, str(source.member)) if is_table else None
+            number = _find_row_number(database, str(source.member)) if is_table else None
             if number is None:
                 return []
             first, last = database.execute(
@@ -96,12 +97,12 @@ class SqliteReader(Reader):
     def frames(self, request: RowRequest) -> Iterator[pl.DataFrame]:
         """The rows with some numbers, or all, in batches of bounded size."""
         source, part, columns = request.source, request.part, request.columns
-        with _reading(source.location.text) as database:
+        with _open_database(source.location.text) as database:
             rows = f"SELECT {', '.join(map(quoted, columns))} FROM {quoted(str(source.member))}"
             if part == WHOLE:
                 cursor = database.execute(rows)
             else:
-                number = _row_number(database, str(source.member))
+                number = _find_row_number(database, str(source.member))
                 cursor = database.execute(f"{rows} WHERE {number} >= ? AND {number} < ?", part)
             yield from fetch_text_frames(cursor.fetchmany, columns, request.size)
 
@@ -130,10 +131,10 @@ def _go_on() -> int:
 
 
 @contextmanager
-def _reading(path: str) -> Iterator[sqlite3.Connection]:
+def _open_database(path: str) -> Iterator[sqlite3.Connection]:
     require_companions(path)
     try:
-        with closing(sqlite3.connect(_address(path), uri=True)) as database:
+        with closing(sqlite3.connect(_write_address(path), uri=True)) as database:
             let_python_look(database)
             database.text_factory = lambda text: text.decode("utf-8", "replace")
             database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LARGEST_CELL)
@@ -145,7 +146,7 @@ def _reading(path: str) -> Iterator[sqlite3.Connection]:
         raise OSError(str(problem)) from problem
 
 
-def _address(path: str) -> str:
+def _write_address(path: str) -> str:
     with open(path, "rb") as file:
         keeps_a_log = file.read(JOURNAL_MODE + 1)[-1:] == bytes([WRITE_AHEAD])
     # SQLite would make a log beside the file, even to read, if there is none; without one, nobody is writing.
@@ -153,7 +154,7 @@ def _address(path: str) -> str:
     return f"{Path(path).as_uri()}?mode=ro{'&immutable=1' if unlogged else ''}"
 
 
-def _listed(database: sqlite3.Connection) -> list[tuple[str, bool]]:
+def _list_tables(database: sqlite3.Connection) -> list[tuple[str, bool]]:
     """The tables and views of a file, by name, and whether each is a table."""
     listed = database.execute(LISTING).fetchall()
     virtual = {name for name, kind, rootless in listed if kind == "table" and rootless}
@@ -165,7 +166,7 @@ def _listed(database: sqlite3.Connection) -> list[tuple[str, bool]]:
     ]
 
 
-def _row_number(database: sqlite3.Connection, table: str) -> str | None:
+def _find_row_number(database: sqlite3.Connection, table: str) -> str | None:
     """What the number of a row of a table is called; None if its rows have none."""
     columns = database.execute("SELECT lower(name) FROM pragma_table_xinfo(?)", [table]).fetchall()
     taken = {name for (name,) in columns}
@@ -179,9 +180,9 @@ def _row_number(database: sqlite3.Connection, table: str) -> str | None:
     return number
 
 
-def _last_row(database: sqlite3.Connection, table: str) -> int:
+def _find_last_row(database: sqlite3.Connection, table: str) -> int:
     try:
-        number = _row_number(database, table)
+        number = _find_row_number(database, table)
         if number is None:
             return 0
         return max(0, database.execute(f"SELECT max({number}) FROM {quoted(table)}").fetchone()[0] or 0)

@@ -70,31 +70,31 @@ def read_blocks(request: RowRequest, dialect: Dialect) -> Iterator[Block]:
     start, stop = request.part
     with open_text(source) as file:
         if stop < 0:
-            pieces, beyond = _from_start(file, dialect, size), None
+            pieces, beyond = _read_from_start(file, dialect, size), None
         else:
             file.seek(start)
-            pieces = _at_most(file, stop - start, size)
+            pieces = _read_at_most(file, stop - start, size)
             beyond = iter(lambda: file.read(BEYOND_BYTES), b"") if stop < source.size else None
         for block in csvsplit.blocks(pieces, dialect, faults, size, beyond):
-            yield block._replace(text=_as_utf8(block.text, dialect.text_encoding, faults))
+            yield block._replace(text=_decode_to_utf8(block.text, dialect.text_encoding, faults))
 
 
-def _at_most(file: IO[bytes], left: int, size: int) -> Iterator[bytes]:
+def _read_at_most(file: IO[bytes], left: int, size: int) -> Iterator[bytes]:
     while left > 0 and (piece := file.read(min(size, left))):
         left -= len(piece)
         yield piece
 
 
-def _from_start(file: IO[bytes], dialect: Dialect, size: int) -> Iterator[bytes]:
+def _read_from_start(file: IO[bytes], dialect: Dialect, size: int) -> Iterator[bytes]:
     """The bytes of all records in steps; as UTF-8, if a byte of a character may look like a delimiter."""
     start = dialect.body_start
     raw = iter(lambda: file.read(size), b"")
-    for piece in _recoded(raw, dialect.encoding) if dialect.recoded else raw:
+    for piece in _recode(raw, dialect.encoding) if dialect.recoded else raw:
         yield piece[start:] if start else piece
         start = max(start - len(piece), 0)
 
 
-def _recoded(pieces: Iterable[bytes], encoding: str) -> Iterator[bytes]:
+def _recode(pieces: Iterable[bytes], encoding: str) -> Iterator[bytes]:
     decoder = codecs.getincrementaldecoder(encoding)("replace")
     for piece in pieces:
         yield decoder.decode(piece).encode()
@@ -109,7 +109,7 @@ def _cp1252_instead(error: UnicodeError) -> tuple[str, int]:
 codecs.register_error("covary.cp1252", _cp1252_instead)
 
 
-def _as_utf8(block: bytes, encoding: str, faults: Faults) -> bytes:
+def _decode_to_utf8(block: bytes, encoding: str, faults: Faults) -> bytes:
     """A block in UTF-8; a byte that isn't UTF-8 is read as cp1252, wherever the blocks happen to end."""
     if encoding != "utf-8":
         return block.decode(encoding, "replace").encode()
