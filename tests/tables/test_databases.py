@@ -721,11 +721,11 @@ def test_a_view_that_makes_huge_cells_is_refused(tmp_path):
     with closing(sqlite3.connect(tmp_path / "huge.sqlite")) as file:
         file.execute("CREATE VIEW huge AS SELECT hex(zeroblob(90000000)) AS place, 1 AS y")
     with pytest.raises(UnreadableTable, match="string or blob too big"):
-        read_whole(table_at(tmp_path / "huge.sqlite"))
+        read_whole(find_table(tmp_path / "huge.sqlite"))
 
 
 def test_a_duckdb_view_that_makes_huge_cells_is_refused(tmp_path):
     with duckdb.connect(str(tmp_path / "huge.duckdb")) as file:
         file.execute("CREATE VIEW huge AS SELECT repeat('x', 1000000000) AS place, i AS y FROM range(9) t(i)")
     with pytest.raises(UnreadableTable, match="Out of Memory"):
-        read_whole(table_at(tmp_path / "huge.duckdb"))
+        read_whole(find_table(tmp_path / "huge.duckdb"))
