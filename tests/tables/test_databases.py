@@ -726,6 +726,6 @@ def test_a_view_that_makes_huge_cells_is_refused(tmp_path):
 
 def test_a_duckdb_view_that_makes_huge_cells_is_refused(tmp_path):
     with duckdb.connect(str(tmp_path / "huge.duckdb")) as file:
-        file.execute("CREATE VIEW huge AS SELECT repeat('x', 1000000000) AS place, i AS y FROM range(9) t(i)")
-    with pytest.raises(UnreadableTable, match="Out of Memory"):
+        file.execute("CREATE VIEW huge AS SELECT repeat('x', 200000000) AS place, i AS y FROM range(2) t(i)")
+    with pytest.raises(UnreadableTable, match="a cell of it has more than 128 MB"):
         read_whole(find_table(tmp_path / "huge.duckdb"))

@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 
 from covary.errors import MissingPart
-from covary.tables.arrow_frames import find_plain_columns, from_arrow, gather_frames
+from covary.tables.arrow_frames import find_plain_columns, from_arrow, gather_frames, is_text
 from covary.tables.files import require_files
 from covary.tables.formats.sql_rows import quoted
 from covary.tables.location import Location
@@ -30,13 +30,12 @@ UNION ALL SELECT schema_name, view_name, NULL FROM duckdb_views() WHERE NOT inte
 ORDER BY ALL
 """
 # A file from anywhere must not make us read others, or the network, by way of its views.
-# A view can make cells that fill the memory before anybody looks; what is sorted or joined goes to the disk.
-SETTINGS: dict[str, str | bool | int | float | list[str]] = {
-    "threads": 1,
-    "memory_limit": "1GB",
-    "enable_external_access": False,
-}
+LARGEST_CELL, TOO_LARGE = 1 << 27, "a cell of it has more than 128 MB of text"
+SETTINGS: dict[str, str | bool | int | float | list[str]] = {"threads": 1, "enable_external_access": False}
 IN_REACH = "CASE WHEN {0} BETWEEN '0001-01-01' AND '9999-12-31' THEN {0} END AS {0}"
+
+# A view can make cells that fill the memory before anybody looks.
+NOT_HUGE = f"CASE WHEN strlen({{0}}) > {LARGEST_CELL} THEN error('{TOO_LARGE}') ELSE {{0}} END AS {{0}}"
 
 
 class DuckdbReader(Reader):
@@ -134,8 +133,10 @@ def _read_schema(database: "DuckDBPyConnection", relation: str) -> pa.Schema:
 
 
 def _write_expression(field: pa.Field) -> str:
-    """How a column is read: Arrow has no infinite times, and would hand them on as others."""
+    """How a column is read: without infinite times, which Arrow has not, and without huge cells of text."""
     name = quoted(field.name)
+    if is_text(field.type):
+        return NOT_HUGE.format(name)
     return (
         IN_REACH.format(name) if pa.types.is_date(field.type) or pa.types.is_timestamp(field.type) else name
     )
