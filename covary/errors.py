@@ -15,6 +15,8 @@ CovaryError                 exit code 2
 │   ├── DamagedIndex        a file is missing, truncated or altered
 │   ├── CannotWrite         no permission, disk full
 │   └── IndexBusy           another process is writing it
+├── TaskFailed              a part of a build could not be done: Spark failed, or a process that reads tables
+├── MachineFault            this machine failed, and no table or index is to blame: no memory, a broken disk
 ├── UntrustedSources        an index names sources that its user never gave it
 └── MissingPart             an extra, or Java, is not installed
 
@@ -195,6 +197,14 @@ class CannotWrite(StoreError):
 
 class IndexBusy(StoreError):
     """An index that another process is writing, or has changed in the meantime."""
+
+
+class TaskFailed(CovaryError):
+    """A part of a build that could not be done: Spark failed, or a process that reads tables did."""
+
+
+class MachineFault(CovaryError):
+    """A failure of this machine's own, for which no table and no index is to blame."""
 
 
 class UntrustedSources(CovaryError):

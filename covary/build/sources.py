@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from covary.build.changes import KnownTable
-from covary.errors import CovaryError, NoTables
+from covary.errors import CovaryError, MachineFault, NoTables
 from covary.index.manifest import Manifest
 from covary.secrets import Secrets
 from covary.tables.discover import Listing, name_source
@@ -46,7 +46,7 @@ def looking_for_tables() -> Iterator[None]:
     try:
         yield
     except OSError as problem:
-        raise CovaryError(
+        raise MachineFault(
             f"can't look for tables: {problem.strerror or problem}; no index was changed"
         ) from problem
 

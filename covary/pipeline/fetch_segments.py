@@ -5,15 +5,17 @@ build's, returns the files in pieces among its answer, and the build writes them
 """
 
 import errno
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import IO, TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
+from covary.errors import CannotWrite
+from covary.index.commit import cannot_write
 from covary.pipeline.partial_rows import sql_of
 from covary.pipeline.plan import PARTS, TaskSettings
 from covary.pipeline.reading_process import UNWATCHED, Watch
@@ -42,9 +44,9 @@ DONE_SQL = sql_of(DONE)
 def finish_task(
     segment: str, work: Callable[[TaskSettings], None], settings: TaskSettings, watch: Watch = UNWATCHED
 ) -> Iterator[pa.RecordBatch]:
-    """Do the work that makes a segment, and tell that it is done.
+    """Do the work that makes a segment, and answer that it is done.
 
-    Failing to write is told, not thrown, so that Spark does not try it again.
+    A failure to write is answered and not raised, so that Spark does not try the task again.
 
     Args:
         segment: the name of what is made.
@@ -78,8 +80,8 @@ def _pieces(segment: str, folder: Path) -> Iterator[pa.RecordBatch]:
                 start += len(content) or 1
 
 
-def _row(**told: Any) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist([told], schema=DONE)
+def _row(**answer: object) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([answer], schema=DONE)
 
 
 class Answer(Protocol):
@@ -88,32 +90,33 @@ class Answer(Protocol):
     def __getitem__(self, name: str, /) -> Any: ...
 
 
-def require_done(answers: Iterable[Answer]) -> None:
-    """Raise the error of the first task that failed to write."""
+def require_done(answers: Iterable[Answer], settings: TaskSettings) -> None:
+    """Raise `CannotWrite` if a task could not write its segment."""
     for answer in answers:
         if answer["error"]:
-            raise OSError(answer["error"], answer["message"])
+            index = Path(settings.scratch).parent
+            raise cannot_write(index, OSError(answer["error"], answer["message"]))
 
 
 def bring_home(answers: "DataFrame", settings: TaskSettings) -> None:
     """Run tasks whose answers may hold files, and write these into the scratch folder."""
     # Kept by the workers, so that no task runs twice: all run at once here, and the files come after.
     kept = answers.persist()
-    told = kept.drop("content").collect()
+    answered = kept.drop("content").collect()
     try:
-        require_done(told)
-        _fetch(kept, told, Path(settings.scratch))
-    except OSError:
+        require_done(answered, settings)
+        _fetch(kept, answered, Path(settings.scratch))
+    except (CannotWrite, OSError):
         kept.unpersist()
         raise
     kept.unpersist()  # not after an error of Spark's own: it might not answer
 
 
-def _fetch(kept: "DataFrame", told: Sequence[Any], scratch: Path) -> None:
+def _fetch(kept: "DataFrame", answered: Iterable[Answer], scratch: Path) -> None:
     sizes: dict[str, int] = {}
-    for row in told:
-        if row.file:
-            sizes[row.task] = sizes.get(row.task, 0) + row.size
+    for answer in answered:
+        if answer["file"]:
+            sizes[answer["task"]] = sizes.get(answer["task"], 0) + answer["size"]
     for segments in _rounds(sizes):
         wanted = kept.filter(kept["file"].isNotNull() & kept["task"].isin(segments))
         _write(wanted.toLocalIterator(), scratch)
@@ -134,18 +137,18 @@ def _rounds(sizes: dict[str, int]) -> list[list[str]]:
     return rounds
 
 
-def _write(pieces: Iterable[Any], scratch: Path) -> None:
+def _write(pieces: Iterable[Answer], scratch: Path) -> None:
     with ExitStack() as at_end:
-        open_file: tuple[Path, Any] | None = None
+        open_file: tuple[Path, IO[bytes]] | None = None
         for piece in pieces:
-            path = scratch / ARRIVING / piece.task / piece.file
+            path = scratch / ARRIVING / piece["task"] / piece["file"]
             if open_file is None or open_file[0] != path:
                 at_end.close()
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.touch()
                 open_file = path, at_end.enter_context(path.open("r+b"))
-            open_file[1].seek(piece.start)
-            open_file[1].write(piece.content)
+            open_file[1].seek(piece["start"])
+            open_file[1].write(piece["content"])
 
 
 def _put_in_place(segment: str, size: int, scratch: Path) -> None:

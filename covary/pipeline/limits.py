@@ -21,11 +21,12 @@ MOST_DEATHS = 2  # at one table
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 BINARY_UNITS = {"ki": 1 << 10, "mi": 1 << 20, "gi": 1 << 30, "ti": 1 << 40}
 SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?i?)b?\s*", re.IGNORECASE)
+NUMBER = re.compile(r"[\d.e+-]+")
 KILLED = 9
-
-LONGER_THAN = "it took longer than {:.15g} s; --table-timeout sets another limit"
-LARGER_THAN = "it needs more than {:.15g} GB of memory; --memory sets another limit"
-SAID = re.compile(r"it (?:took longer|needs more) than (\S+) (s|GB)\b.*; --\S+ sets another limit")
+EXCEEDED = {
+    TOO_LONG: "it took longer than {} s; --table-timeout sets another limit",
+    TOO_LARGE: "it needs more than {} GB of memory; --memory sets another limit",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +56,40 @@ class Limits:
         return DEFAULT_MEMORY + more // SHOWN_MEMORY * SHOWN_MEMORY
 
     def allow_more(self, problem: str) -> bool:
-        """Whether a table that was too much for the limits of an earlier build may take more now."""
-        said = SAID.fullmatch(problem)
-        if not said:
+        """Whether a table went beyond a limit in an earlier build, and may take more now."""
+        exceeded = ExceededLimit.from_text(problem)
+        if exceeded is None:
             return False
         # Nobody gave a limit, now or then: it was no less.
-        seconds = LEAST_SECONDS if self.seconds is None else self.seconds
-        memory = DEFAULT_MEMORY if self.memory is None else self.memory
-        return (seconds if said[2] == "s" else memory / 1e9) > float(said[1])
+        if exceeded.limit == TOO_LONG:
+            return (LEAST_SECONDS if self.seconds is None else self.seconds) > exceeded.amount
+        return (DEFAULT_MEMORY if self.memory is None else self.memory) / 1e9 > exceeded.amount
+
+
+@dataclass(frozen=True, slots=True)
+class ExceededLimit:
+    """Why a table was not read to its end: the limit that it went beyond, in seconds or gigabytes.
+
+    An index keeps it as a sentence, as it keeps every problem; it is written and read here alone.
+    """
+
+    limit: str  # TOO_LONG or TOO_LARGE
+    amount: float
+
+    @property
+    def text(self) -> str:
+        """The sentence that an index keeps and a person reads."""
+        return EXCEEDED[self.limit].format(f"{self.amount:.15g}")
+
+    @classmethod
+    def from_text(cls, problem: str) -> "ExceededLimit | None":
+        """Read the sentence back; None: the problem is another."""
+        for limit, sentence in EXCEEDED.items():
+            before, after = sentence.split("{}")
+            amount = problem.removeprefix(before).removesuffix(after)
+            if NUMBER.fullmatch(amount) and problem == sentence.format(amount):
+                return cls(limit, float(amount))
+        return None
 
 
 DEFAULT_LIMITS = Limits()
@@ -98,12 +125,12 @@ def too_much(ended: Sequence[Ended]) -> str | None:
     """
     for each in ended:
         if each.cause == TOO_LONG:
-            return LONGER_THAN.format(each.amount)
+            return ExceededLimit(TOO_LONG, each.amount).text
     if len(ended) < MOST_DEATHS:
         return None
     last = ended[-1]
     if last.cause == TOO_LARGE:
-        return LARGER_THAN.format(last.amount / 1e9)
+        return ExceededLimit(TOO_LARGE, last.amount / 1e9).text
     if last.amount == KILLED:
         return "the process that read it was killed twice; this machine may have too little memory for it"
     signal = f" (signal {last.amount:.0f})" if last.amount else ""

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from threading import Event
 from typing import TYPE_CHECKING
 
-from covary.errors import CovaryError
+from covary.errors import CovaryError, TaskFailed
 from covary.pipeline.spark_errors import check_address
 from covary.secrets import shown_url
 
@@ -49,7 +49,7 @@ def giving_up_on(
     except KeyboardInterrupt:
         if not lost.is_set():
             raise
-        raise CovaryError(
+        raise TaskFailed(
             f"Spark at {shown_url(master)} failed: it does not answer any more, "
             f"and no table was done since then"
         ) from None

@@ -35,7 +35,7 @@ class ProcessRunner:
             jobs = processes.submit_plan(plan, settings)
             for job in as_completed(jobs):
                 for batch in job.result():
-                    require_done(batch.to_pylist())
+                    require_done(batch.to_pylist(), settings)
 
     def session(self) -> "SparkSession":
         """Refuse: tables that are named spark:... are Spark's."""

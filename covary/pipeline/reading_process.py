@@ -23,7 +23,7 @@ from select import POLLIN, poll
 from threading import Event, Lock, Thread
 from typing import Any, NamedTuple
 
-from covary.errors import CovaryError
+from covary.errors import MachineFault, TaskFailed
 from covary.pipeline.scratch import make_scratch, remove_scratch, scratch_name
 
 TOO_LONG, TOO_LARGE, DIED = "too long", "too large", "died"
@@ -57,7 +57,7 @@ class Ended(NamedTuple):
     amount: float = 0
 
 
-class EndedEarly(CovaryError):
+class EndedEarly(TaskFailed):
     """A process ended before its work was done."""
 
     def __init__(self, ended: Ended) -> None:
@@ -181,8 +181,11 @@ class _Process:
     """One process that does work, seen from the one that asks."""
 
     def __init__(self) -> None:
-        requests, self._requests = os.pipe()
-        self._answers, answers = os.pipe()
+        try:
+            requests, self._requests = os.pipe()
+            self._answers, answers = os.pipe()
+        except OSError as problem:
+            raise _no_process(problem) from problem
         self._owner, self._path = os.getpid(), list(sys.path)
         self._environment = dict(os.environ)
         told = [json.dumps(self._path), *map(str, (self._owner, requests, answers))]
@@ -194,6 +197,8 @@ class _Process:
                 process_group=0,  # so that all it may have started is killed with it
                 env=self._environment | ONE_THREAD,
             )
+        except OSError as problem:
+            raise _no_process(problem) from problem
         finally:
             os.close(requests)
             os.close(answers)
@@ -280,6 +285,10 @@ class _Process:
                 raise EndedEarly(Ended(self._step, TOO_LARGE, self._memory))
             # Memory is filled at some gigabytes a second: near the limit, twenty looks a second are too few.
             self._seconds_to_wait = POLL_SECONDS if held < self._memory / 3 else POLL_SECONDS / 10
+
+
+def _no_process(problem: OSError) -> MachineFault:
+    return MachineFault(f"can't start a process to read tables: {problem.strerror}; no index was changed")
 
 
 def _memory_of(process: int) -> int:

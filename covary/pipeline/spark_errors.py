@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from traceback import walk_tb
 from urllib.parse import urlsplit
 
-from covary.errors import CovaryError
+from covary.errors import CovaryError, TaskFailed
 from covary.secrets import Secrets, shown_url, without_secrets
 
 SECONDS_TO_CONNECT = 5.0
@@ -105,15 +105,15 @@ def _naming_spark(url: str, secrets: Secrets) -> Iterator[None]:
         if isinstance(
             problem, ConnectionError
         ):  # what drives Spark from here is gone: killed, or out of memory
-            raise CovaryError(f"Spark at {_shown(url)} failed: it does not answer any more") from problem
+            raise TaskFailed(f"Spark at {_shown(url)} failed: it does not answer any more") from problem
         lacking = _what_workers_lack(str(problem))
         if lacking:
-            raise CovaryError(secrets.hide(lacking)) from problem
+            raise TaskFailed(secrets.hide(lacking)) from problem
         if type(problem).__name__ == "PythonException":
             if ours := OUR_ERROR.search(str(problem)[-LONGEST_READ:]):
-                raise CovaryError(secrets.hide(ours[1])) from problem
+                raise TaskFailed(secrets.hide(ours[1])) from problem
             raise
-        raise CovaryError(f"Spark at {_shown(url)} failed: {_reason(problem, secrets)}") from problem
+        raise TaskFailed(f"Spark at {_shown(url)} failed: {_reason(problem, secrets)}") from problem
 
 
 def _is_of_spark(problem: Exception) -> bool:

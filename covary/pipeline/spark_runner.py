@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from covary.columns.unused_cells import Tallies
-from covary.errors import UnreadableTable
+from covary.errors import CannotWrite, UnreadableTable
 from covary.index.table_records import TableRecord
 from covary.pipeline.fetch_segments import DONE_SQL, bring_home, require_done
 from covary.pipeline.partial_rows import PARTIAL_SQL
@@ -64,7 +64,7 @@ class SparkRunner:
             _wait_for_workers(spark, settings)
         for job in _jobs(plan, settings, spark):
             if local:
-                require_done(job.collect())
+                require_done(job.collect(), settings)
             else:
                 bring_home(job, settings)
 
@@ -107,7 +107,7 @@ def sketch_spark_tables(
                     continue
                 _sketch_spark_table(number, table, settings, spark)
                 segments.append(table_name(number))
-            except OSError:
+            except CannotWrite:
                 raise
             except Exception as problem:
                 if not _is_up(spark):  # no fault of the table's
@@ -140,7 +140,7 @@ def _sketch_spark_table(
     merge = as_table_task(merge_table, {number: table}, settings)
     job = partials.groupBy("table").applyInArrow(merge, DONE_SQL)
     if is_local(spark):
-        require_done(job.collect())
+        require_done(job.collect(), settings)
     else:
         ship_covary(spark)
         bring_home(job, settings)

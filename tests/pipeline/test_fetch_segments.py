@@ -1,9 +1,9 @@
 import errno
-from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
 
+from covary.errors import CannotWrite
 from covary.pipeline import fetch_segments as delivery
 from covary.pipeline.fetch_segments import DONE, finish_task
 from covary.pipeline.plan import PARTS, TaskSettings
@@ -19,9 +19,12 @@ def segment_made_in(settings):
         (folder / name).write_bytes(content)
 
 
+def settings_in(scratch):
+    return TaskSettings(SketchConfig(), (), (), str(scratch))
+
+
 def told_by(work, scratch):
-    settings = TaskSettings(SketchConfig(), (), (), str(scratch))
-    batches = finish_task("group-000000", work, settings)
+    batches = finish_task("group-000000", work, settings_in(scratch))
     return pa.Table.from_batches(batches, schema=DONE).to_pylist()
 
 
@@ -29,7 +32,7 @@ def told_by(work, scratch):
 def pieces(monkeypatch, tmp_path):
     monkeypatch.setattr(delivery, "PIECE_BYTES", 10)
     rows = told_by(segment_made_in, tmp_path / "not here")
-    return [SimpleNamespace(**row) for row in rows if row["file"]]
+    return [row for row in rows if row["file"]]
 
 
 def test_a_task_that_sees_the_folder_writes_there_and_sends_nothing(tmp_path):
@@ -39,10 +42,10 @@ def test_a_task_that_sees_the_folder_writes_there_and_sends_nothing(tmp_path):
 
 
 def test_a_segment_sent_in_pieces_arrives_whole_in_any_order(pieces, tmp_path):
-    assert max(piece.size for piece in pieces) == 10
+    assert max(piece["size"] for piece in pieces) == 10
     (tmp_path / PARTS).mkdir()
     delivery._write(pieces[::-1], tmp_path)
-    delivery._put_in_place("group-000000", sum(piece.size for piece in pieces), tmp_path)
+    delivery._put_in_place("group-000000", sum(piece["size"] for piece in pieces), tmp_path)
     arrived = {file.name: file.read_bytes() for file in (tmp_path / PARTS / "group-000000").iterdir()}
     assert arrived == FILES
 
@@ -50,7 +53,7 @@ def test_a_segment_sent_in_pieces_arrives_whole_in_any_order(pieces, tmp_path):
 def test_a_segment_that_lacks_a_piece_is_not_put_in_place(pieces, tmp_path):
     (tmp_path / PARTS).mkdir()
     delivery._write(pieces[:-1], tmp_path)
-    delivery._put_in_place("group-000000", sum(piece.size for piece in pieces), tmp_path)
+    delivery._put_in_place("group-000000", sum(piece["size"] for piece in pieces), tmp_path)
     assert not list((tmp_path / PARTS).iterdir())
 
 
@@ -61,8 +64,8 @@ def test_a_full_disk_is_told_wherever_it_is(tmp_path):
     (tmp_path / PARTS).mkdir()
     for scratch in (tmp_path, tmp_path / "not here"):
         (row,) = told_by(fails, scratch)
-        with pytest.raises(OSError, match="No space left"):
-            delivery.require_done([SimpleNamespace(**row)])
+        with pytest.raises(CannotWrite, match=f"can't write the index {tmp_path}: the disk is full"):
+            delivery.require_done([row], settings_in(tmp_path / "scratch"))
 
 
 def test_segments_come_in_rounds_that_are_not_too_large(monkeypatch):

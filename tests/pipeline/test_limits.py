@@ -3,7 +3,15 @@ from dataclasses import replace
 import pytest
 
 from covary.errors import CovaryError
-from covary.pipeline.limits import DEFAULT_LIMITS, Limits, bytes_of, is_of_the_table, limits_of, too_much
+from covary.pipeline.limits import (
+    DEFAULT_LIMITS,
+    ExceededLimit,
+    Limits,
+    bytes_of,
+    is_of_the_table,
+    limits_of,
+    too_much,
+)
 from covary.pipeline.reading_process import DIED, TOO_LARGE, TOO_LONG, Ended
 from covary.tables.location import Location
 from covary.tables.source import TableSource
@@ -86,6 +94,8 @@ def test_a_table_at_which_a_process_died_is_tried_once_more():
 
 def test_a_table_beyond_a_limit_is_tried_again_when_the_limit_is_raised():
     too_long, too_large = too_much([LONG]), too_much([LARGE, LARGE])
+    assert ExceededLimit.from_text(too_long) == ExceededLimit(TOO_LONG, 2)
+    assert ExceededLimit.from_text(too_large) == ExceededLimit(TOO_LARGE, 0.8)
     assert not Limits(2).allow_more(too_long)
     assert not Limits(1).allow_more(too_long)
     assert Limits(3).allow_more(too_long)
