@@ -1,71 +1,19 @@
-"""What tells that a folder is one table of a lakehouse, and what is common to reading all of them."""
+"""What reading any lakehouse has in common: how large its files may be, where they lie, and failures."""
 
 import os
 import re
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
-
-from fsspec import AbstractFileSystem
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from covary.errors import CovaryError, UnreadableTable
 from covary.secrets import Secrets
 
-DELTA, ICEBERG = "delta", "iceberg"
-DELTA_LOG, METADATA = "_delta_log", "metadata"
 LONGEST_REASON = 300
 # Of one file that tells what a table is made of, unpacked: that of a very large table is tens of megabytes.
 # The packages read each as a whole, into a few times as much memory, in a process that has no limit.
 LARGEST_METADATA = 256 << 20
 LOCAL = re.compile(r"^file:(?://)?(?=/)")  # Hadoop writes one slash, others three
 S3 = re.compile(r"^s3[an]://")
-
-
-def recognise_lakehouse(folder: str) -> str | None:
-    """The format of the one table that a folder of this machine is, or None if it is an ordinary folder."""
-    if os.path.isdir(os.path.join(folder, DELTA_LOG)):
-        return DELTA
-    with suppress(OSError):
-        if any(map(_is_metadata, os.listdir(os.path.join(folder, METADATA)))):
-            return ICEBERG
-    return None
-
-
-def recognise_remote_lakehouse(files: AbstractFileSystem, folder: str) -> str | None:
-    """The format of the one table that a folder of an fsspec file system is, if it is one."""
-    # A web site may answer any address with a page; nor does any reader of a lakehouse go by HTTP.
-    protocols = {files.protocol} if isinstance(files.protocol, str) else set(files.protocol)
-    if protocols & {"http", "https"}:
-        return None
-    if files.isdir(f"{folder}/{DELTA_LOG}"):
-        return DELTA
-    with suppress(FileNotFoundError, NotADirectoryError):
-        names = (path.rpartition("/")[2] for path in files.ls(f"{folder}/{METADATA}", detail=False))
-        if any(map(_is_metadata, names)):
-            return ICEBERG
-    return None
-
-
-def find_lakehouses(paths: Iterable[str]) -> dict[str, str]:
-    """The folders that are one table each, told by all the files below them, with their formats."""
-    lakehouses: dict[str, str] = {}
-    for path in paths:
-        before, log, _ = path.partition(f"/{DELTA_LOG}/")
-        folder, _, name = path.rpartition("/")
-        if log:
-            lakehouses[before] = DELTA
-        elif folder.endswith(f"/{METADATA}") and _is_metadata(name):
-            lakehouses.setdefault(folder.removesuffix(f"/{METADATA}"), ICEBERG)
-    return lakehouses
-
-
-def list_folders_around(path: str) -> list[str]:
-    """A path and the folders that it lies in, the outermost first."""
-    parts = path.split("/")
-    return ["/".join(parts[:count]) for count in range(1, len(parts) + 1) if parts[count - 1]]
-
-
-def _is_metadata(name: str) -> bool:
-    return (name.endswith(".metadata.json") and not name.startswith(".")) or name == "version-hint.text"
 
 
 class LiesOutside(ValueError):

@@ -9,10 +9,10 @@ from functools import cache
 from covary.errors import NothingThere, UnreadableTable
 from covary.own_files import looks_like_an_index
 from covary.tables.files import describe_error
-from covary.tables.lakehouses import list_folders_around, recognise_lakehouse
 from covary.tables.location import Location
 from covary.tables.skipped import Reason, SkippedSource, Why
 from covary.tables.source import FoundFile
+from covary.tables.table_folders import list_folders_around, recognise_lakehouse
 
 Found = Iterator[FoundFile | SkippedSource]
 NOT_THERE = "no such file or folder"

@@ -1,5 +1,6 @@
 """What the reader of a format does. A new format is one module in formats/ and one line in registry.py."""
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -74,6 +75,8 @@ class Reader(ABC):
         suffixes: of files that hold it.
         marks: bytes that tell such a file, each with its position.
         schemes: of URLs that name a server of it.
+        inner_folder: which a folder holds that is one table.
+        inner_mark: the name of a file in that folder which tells such a table; None: the folder alone does.
         is_file: whether a table is one file, which has a checksum.
         is_text: whether a file of it may be compressed, or lie in a zip.
         holds_tables: whether a file of it holds tables with names of their own, told by a foreign reader.
@@ -86,6 +89,8 @@ class Reader(ABC):
     suffixes: tuple[str, ...] = ()
     marks: tuple[tuple[int, bytes], ...] = ()
     schemes: tuple[str, ...] = ()
+    inner_folder: str = ""
+    inner_mark: re.Pattern[str] | None = None
     is_file = is_text = holds_tables = is_packed = is_read_whole = False
 
     def has_mark(self, head: bytes) -> bool:

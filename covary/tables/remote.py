@@ -12,10 +12,10 @@ from fsspec import AbstractFileSystem
 from covary.errors import CovaryError, NothingThere, UnreadableTable
 from covary.secrets import Secrets, bare_url
 from covary.tables.files import Info, explain_store_error, file_system, remote_state
-from covary.tables.lakehouses import find_lakehouses, list_folders_around, recognise_remote_lakehouse
 from covary.tables.local import describe_os_error
 from covary.tables.location import Location
 from covary.tables.source import FoundFile
+from covary.tables.table_folders import find_lakehouses, list_folders_around, recognise_remote_lakehouse
 
 REQUESTS_AT_ONCE = 32
 WEB, PAGE = ("http://", "https://"), "text/html"

@@ -12,6 +12,7 @@ from covary.tables.arrow_frames import find_plain_columns, from_arrow, gather_fr
 from covary.tables.files import URL, s3_endpoint
 from covary.tables.formats.delta_files import DataFile, TableSchema, read_file_rows
 from covary.tables.formats.delta_log import (
+    DELTA_LOG,
     find_damaged_file,
     find_empty_commit,
     require_log_below,
@@ -39,6 +40,7 @@ class DeltaReader(Reader):
     """Folders with a log of which files hold the rows."""
 
     name, title = "delta", "Delta Lake"
+    inner_folder = DELTA_LOG
     is_packed = is_read_whole = True
 
     def table_in_folder(self, name: str, path: str) -> TableSource:

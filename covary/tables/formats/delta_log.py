@@ -10,9 +10,10 @@ from urllib.parse import unquote
 
 from covary.tables.files import FileState, require_files_in
 from covary.tables.formats.parquet import open_parquet
-from covary.tables.lakehouses import DELTA_LOG, LiesOutside, TooLarge, require_below, require_small
+from covary.tables.lakehouses import LiesOutside, TooLarge, require_below, require_small
 from covary.tables.location import Location
 
+DELTA_LOG = "_delta_log"
 COMMIT = re.compile(r"(\d{20})\.json")
 CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\..*")
 COMPACTED = re.compile(r"\d{20}\.(\d{20})\.compacted\.json")

@@ -17,7 +17,6 @@ from covary.tables.formats.parquet import PACKED
 from covary.tables.lakehouses import (
     LARGEST_METADATA,
     LOCAL,
-    METADATA,
     explain_failures,
     require_below,
     require_small,
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from pyiceberg.table import FileScanTask, Table
 
 NEEDED = "reading Iceberg tables needs: pip install 'covary[iceberg]'"
+METADATA = "metadata"
 PACKED_METADATA = ".gz.metadata.json"
 METADATA_FILE = re.compile(r"v?(\d++).*\.metadata\.json")
 
@@ -56,6 +56,8 @@ class IcebergReader(Reader):
     """Folders, or entries of a catalog, with metadata of which files hold the rows."""
 
     name, title = "iceberg", "Iceberg"
+    inner_folder = METADATA
+    inner_mark = re.compile(r"(?!\.).*\.metadata\.json|version-hint\.text", re.DOTALL)
     is_packed = is_read_whole = True
 
     def table_in_folder(self, name: str, path: str) -> TableSource:
