@@ -41,6 +41,25 @@ def pytest_configure(config):
     os.environ.pop("COLUMNS", None)  # pytest-xdist sets it, and answers are laid out by it
 
 
+# Not for every save: real servers and deaths, thousands of examples, whole experiments and pages.
+SLOW_FOLDERS = {"contract", "docs", "experiments", "laws", "statistical", "torture"}
+
+
+def pytest_collection_modifyitems(items):
+    """Mark tests that start Spark or are slow; keep each file, and all of one session, in one process."""
+    for item in items:
+        folder = item.path.relative_to(Path(__file__).parent).parts[0]
+        if "spark" in item.fixturenames:
+            item.add_marker(pytest.mark.spark)
+        starts_spark = item.get_closest_marker("spark") is not None
+        if starts_spark or folder in SLOW_FOLDERS:
+            item.add_marker(pytest.mark.slow)
+        shares_session = "spark" in item.fixturenames
+        item.add_marker(pytest.mark.xdist_group("spark" if shares_session else f"{folder}/{item.path.stem}"))
+    # What takes longest is begun first.
+    items.sort(key=lambda item: ("spark" not in item.fixturenames, item.get_closest_marker("slow") is None))
+
+
 @pytest.fixture(scope="session")
 def spark():
     """One Spark session for the whole run, started by the first test that asks for it."""

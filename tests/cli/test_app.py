@@ -675,6 +675,7 @@ def test_a_runner_is_one_of_two_and_the_one_of_this_machine_takes_no_spark(lake,
     assert not into.exists()
 
 
+@pytest.mark.spark
 def test_spark_itself_is_not_heard(lake, tmp_path):
     result = in_shell("index", lake, "--into", tmp_path / "i.covary", "--json", "--master", "local[2]")
     assert result.returncode == 0

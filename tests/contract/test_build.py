@@ -48,26 +48,26 @@ def test_a_task_tried_again_leaves_the_segment_as_it_was(tmp_path):
     assert open_segment(tmp_path / "group-000000").tables.equals(segment.tables)
 
 
-def test_the_index_does_not_depend_on_how_the_work_was_cut(monkeypatch, spark, lake, tmp_path):
-    whole = build_index(lake.folder, tmp_path / "whole", spark)
+def test_the_index_does_not_depend_on_how_the_work_was_cut(monkeypatch, lake, tmp_path):
+    whole = build_index(lake.folder, tmp_path / "whole", runner="process")
     monkeypatch.setattr(covary.pipeline.plan, "SMALLEST_GROUP_BYTES", 1)
     monkeypatch.setattr(covary.pipeline.plan, "GROUP_BYTES", 1)
-    assert build_index(lake.folder, tmp_path / "cut", spark).manifest == whole.manifest
+    assert build_index(lake.folder, tmp_path / "cut", runner="process").manifest == whole.manifest
 
 
-def test_a_large_collection_is_kept_in_several_segments_that_answer_alike(monkeypatch, spark, lake, tmp_path):
-    whole = build_index(lake.folder, tmp_path / "whole", spark)
+def test_a_large_collection_is_kept_in_several_segments_that_answer_alike(monkeypatch, lake, tmp_path):
+    whole = build_index(lake.folder, tmp_path / "whole", runner="process")
     monkeypatch.setattr(covary.index.merge, "ENTRIES_PER_SEGMENT", 1)
     monkeypatch.setattr(covary.index.merge, "MOST_SEGMENTS", 3)
-    apart = build_index(lake.folder, tmp_path / "apart", spark)
+    apart = build_index(lake.folder, tmp_path / "apart", runner="process")
     assert (len(whole.segments), len(apart.segments)) == (1, 4)
     answers = [index.query(lake.query, "place", "x", top=20).hits for index in (whole, apart)]
     assert answers[0] == answers[1]
     assert len(answers[0]) == 8
 
 
-def test_an_index_of_another_normaliser_or_seed_is_refused(spark, lake, tmp_path):
-    build_index(lake.folder, tmp_path / "index", spark)
+def test_an_index_of_another_normaliser_or_seed_is_refused(lake, tmp_path):
+    build_index(lake.folder, tmp_path / "index", runner="process")
     manifest = tmp_path / "index" / "manifest.json"
     content = json.loads(manifest.read_text())
     del content["checksum"]
@@ -81,34 +81,34 @@ def test_an_index_of_another_normaliser_or_seed_is_refused(spark, lake, tmp_path
         open_index(tmp_path / "index")
 
 
-def test_thousands_of_constant_columns_are_no_trouble(spark, tmp_path):
+def test_thousands_of_constant_columns_are_no_trouble(tmp_path):
     keys = [f"k{n}" for n in range(50)]
     constants = {f"c{n}": np.full(50, float(n)) for n in range(300)}
     varying = {"y": np.arange(50.0) * 1.5}
     pl.DataFrame({"key": keys, **constants, **varying}).write_parquet(tmp_path / "wide.parquet")
-    index = build_index(tmp_path / "wide.parquet", tmp_path / "index", spark)
+    index = build_index(tmp_path / "wide.parquet", tmp_path / "index", runner="process")
     hits = index.query(pl.DataFrame({"key": keys, "x": np.arange(50.0)}), "key", "x")
     assert [hit.value for hit in hits] == ["y"]
     assert hits.constant == 300
 
 
-def test_a_mistyped_key_among_right_ones_is_told(spark, lake, tmp_path):
+def test_a_mistyped_key_among_right_ones_is_told(lake, tmp_path):
     with pytest.raises(CovaryError, match=r"no column 'plaxe'.*did you mean place"):
-        build_index(lake.folder, tmp_path / "index", spark, keys=["place", "plaxe"])
+        build_index(lake.folder, tmp_path / "index", runner="process", keys=["place", "plaxe"])
 
 
-def test_a_name_that_is_no_text_is_indexed(spark, lake, tmp_path):
+def test_a_name_that_is_no_text_is_indexed(lake, tmp_path):
     odd = os.fsencode(tmp_path) + b"/b\xff.csv"
     with open(odd, "wb") as file:
         file.write((lake.folder / "strong.csv").read_bytes())
-    index = build_index(tmp_path, tmp_path / "index", spark)
+    index = build_index(tmp_path, tmp_path / "index", runner="process")
     assert index.tables["name"].to_list() == ["b\\udcff"]
 
 
-def test_what_a_killed_build_left_is_swept_by_the_next(spark, lake, tmp_path):
+def test_what_a_killed_build_left_is_swept_by_the_next(lake, tmp_path):
     index = tmp_path / "index"
-    build_index(lake.folder, index, spark)
+    build_index(lake.folder, index, runner="process")
     dead = index / f".building-{socket.gethostname()}-999999999-0123456789ab"
     dead.mkdir()
-    build_index(lake.folder, index, spark)
+    build_index(lake.folder, index, runner="process")
     assert not dead.exists()

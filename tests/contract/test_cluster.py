@@ -33,7 +33,10 @@ NOT_FOR_CHILDREN = (
     "SPARK_REMOTE", "SPARK_LOCAL_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "SPARK_CONF_DIR",
 )  # fmt: skip
 
-pytestmark = pytest.mark.skipif(not Path("/proc/self").exists(), reason="looks for processes in /proc")
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.skipif(not Path("/proc/self").exists(), reason="looks for processes in /proc"),
+]
 
 
 def wait_until(condition, what):

@@ -166,6 +166,7 @@ def test_killed_at_each_operation_on_a_file(before, writer, in_memory, action):
     assert trial.came_through or action == "compact"
 
 
+@pytest.mark.spark
 def test_a_build_on_spark_that_is_killed_leaves_the_index_as_it_was(before, tmp_path, monkeypatch):
     original, _ = before
     index = tmp_path / "index"

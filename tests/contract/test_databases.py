@@ -94,22 +94,22 @@ def test_the_table_was_cut_into_parts(monkeypatch, shop, tmp_path):
     assert len(table.chunks) > 4
 
 
-def test_database_files_are_indexed(spark, tmp_path):
+def test_database_files_are_indexed(tmp_path):
     with sqlite3.connect(tmp_path / "shop.db") as file:
         file.execute("CREATE TABLE sold (place TEXT, day TEXT, x REAL, n INTEGER)")
         file.executemany("INSERT INTO sold VALUES (?, ?, ?, ?)", FRAME.cast({"day": pl.String}).rows())
         file.execute("CREATE TABLE empty (k TEXT, x REAL)")
     file.close()
     FRAME.write_parquet(tmp_path / "other.parquet")
-    index = build_index(tmp_path, tmp_path / "index", spark, size=256)
+    index = build_index(tmp_path, tmp_path / "index", runner="process", size=256)
     problems = {row["name"]: row["problem"] for row in index.tables.rows(named=True)}
     assert problems == {"shop/sold": None, "shop/empty": None, "other": None}
     assert sketches(index, "shop/sold") == sketches(index, "other")
 
 
-def test_a_database_without_tables_is_told_without_its_password(spark, database, tmp_path):
+def test_a_database_without_tables_is_told_without_its_password(database, tmp_path):
     with pytest.raises(NoTables) as told:
-        build_index(database.url, tmp_path / "index", spark)
+        build_index(database.url, tmp_path / "index", runner="process")
     place = f"postgresql://{database.host}/shop"
     assert str(told.value) == f"no tables in {place}; no index was changed"
 

@@ -41,7 +41,7 @@ def lakehouse(tmp_path_factory):
 
 
 @pytest.mark.parametrize(("chunk_bytes", "parts"), [(plans.PACKED_CHUNK_BYTES, 1), (1 << 10, PARTS)])
-def test_spark_indexes_lakehouse_tables(spark, lakehouse, tmp_path, monkeypatch, chunk_bytes, parts):
+def test_lakehouse_tables_are_indexed(lakehouse, tmp_path, monkeypatch, chunk_bytes, parts):
     monkeypatch.setattr(plans, "PACKED_CHUNK_BYTES", chunk_bytes)
     settings = plans.TaskSettings(SketchConfig(SIZE), (), (), str(tmp_path))
     cut = {
@@ -50,7 +50,7 @@ def test_spark_indexes_lakehouse_tables(spark, lakehouse, tmp_path, monkeypatch,
     }
     assert (cut.get("d", 1), cut.get("ns/i", 1)) == (parts, parts)
 
-    index = covary.build_index(lakehouse, tmp_path / "index", spark, size=SIZE)
+    index = covary.build_index(lakehouse, tmp_path / "index", runner="process", size=SIZE)
 
     kept = rows().filter(pl.col("x") <= 2)
     for table, expected in (("c", rows()), ("d", kept), ("ns/i", kept)):

@@ -91,25 +91,25 @@ def killing(name, file, whom, times):
     yield watch, log
 
 
-def test_a_view_without_an_end_is_named_and_the_rest_is_there(spark, tables, tmp_path, bytes_of):
+def test_a_view_without_an_end_is_named_and_the_rest_is_there(tables, tmp_path, bytes_of):
     database_of(tables / "shop.sqlite", "forever", "before_its_first_row")
-    index = covary.build_index(tables, tmp_path / "index", spark, table_timeout=2)
+    index = covary.build_index(tables, tmp_path / "index", runner="process", table_timeout=2)
     sentence = "it took longer than 2 s; --table-timeout sets another limit"
     assert problems_of(index) == {"shop/forever": sentence, "shop/before_its_first_row": sentence}
     assert names_read(index) == {"strong", "middle", "weak", "none", "shop/good"}
     before = bytes_of(tmp_path / "index")
     started = time.monotonic()
-    covary.build_index(tables, tmp_path / "index", spark, table_timeout=1.5)
+    covary.build_index(tables, tmp_path / "index", runner="process", table_timeout=1.5)
     assert time.monotonic() - started < 1.5, "a file that is as it was is not tried again"
     assert bytes_of(tmp_path / "index") == before
-    again = covary.build_index(tables, tmp_path / "index", spark, table_timeout=2.5)
+    again = covary.build_index(tables, tmp_path / "index", runner="process", table_timeout=2.5)
     assert set(problems_of(again).values()) == {sentence.replace("2 s", "2.5 s")}, "it is, within more time"
 
 
 @needs_proc
-def test_a_table_that_needs_too_much_memory_is_named_and_the_rest_is_there(spark, tables, tmp_path):
+def test_a_table_that_needs_too_much_memory_is_named_and_the_rest_is_there(tables, tmp_path):
     database_of(tables / "shop.sqlite", "one_huge_cell")
-    index = covary.build_index(tables, tmp_path / "index", spark, memory="600MB")
+    index = covary.build_index(tables, tmp_path / "index", runner="process", memory="600MB")
     sentence = "it needs more than 0.6 GB of memory; --memory sets another limit"
     assert problems_of(index) == {"shop/one_huge_cell": sentence}
     assert names_read(index) == {"strong", "middle", "weak", "none", "shop/good"}
@@ -130,11 +130,11 @@ def large_database(path, huge):
 @needs_proc
 @pytest.mark.parametrize("huge", [0, 7000], ids=["when it is looked into", "when a part of it is read"])
 def test_a_large_table_that_needs_too_much_memory_is_named_and_the_rest_is_there(
-    spark, tables, tmp_path, monkeypatch, huge
+    tables, tmp_path, monkeypatch, huge
 ):
     monkeypatch.setattr(plans, "CHUNK_BYTES", 40_000)
     large_database(tables / "large.sqlite", huge)
-    index = covary.build_index(tables, tmp_path / "index", spark, memory="600MB")
+    index = covary.build_index(tables, tmp_path / "index", runner="process", memory="600MB")
     sentence = "it needs more than 0.6 GB of memory; --memory sets another limit"
     assert problems_of(index) == {"large": sentence}
     assert names_read(index) == {"strong", "middle", "weak", "none"}
@@ -171,10 +171,8 @@ def endless_url():
         server.shutdown()
 
 
-def test_a_server_that_never_stops_sending_is_named_and_the_rest_is_there(
-    spark, tables, endless_url, tmp_path
-):
-    index = covary.build_index([tables, endless_url], tmp_path / "index", spark, table_timeout=2)
+def test_a_server_that_never_stops_sending_is_named_and_the_rest_is_there(tables, endless_url, tmp_path):
+    index = covary.build_index([tables, endless_url], tmp_path / "index", runner="process", table_timeout=2)
     assert list(problems_of(index).values()) == [
         "it took longer than 2 s; --table-timeout sets another limit"
     ]

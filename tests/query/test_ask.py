@@ -266,10 +266,10 @@ def test_an_answer_is_plain_data(index):
     ].keys()
 
 
-def test_own_columns_are_left_out_unless_asked_for(spark, lake, tmp_path):
+def test_own_columns_are_left_out_unless_asked_for(lake, tmp_path):
     from covary import build_index  # noqa: PLC0415
 
-    index = build_index(lake.folder, tmp_path / "index", spark)
+    index = build_index(lake.folder, tmp_path / "index", runner="process")
     own = lake.folder / "strong.csv"
     hits = index.query(own, "place", "y")
     assert "strong" not in names(hits)
@@ -280,10 +280,10 @@ def test_own_columns_are_left_out_unless_asked_for(spark, lake, tmp_path):
     assert with_own.own == 0
 
 
-def test_known_correlations_are_found_in_every_format(spark, lake, tmp_path):
+def test_known_correlations_are_found_in_every_format(lake, tmp_path):
     from covary import build_index  # noqa: PLC0415
 
-    index = build_index(lake.folder, tmp_path / "index", spark)
+    index = build_index(lake.folder, tmp_path / "index", runner="process")
     hits = index.query(lake.query, "place", "x", top=100)
     found = {hit.table: hit.correlation for hit in hits if hit.value == "y"}
     assert found == pytest.approx(lake.correlations, abs=1e-9)
