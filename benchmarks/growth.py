@@ -11,7 +11,7 @@ import numpy as np
 import covary
 from benchmarks.lake import LARGEST, SMALLEST
 from benchmarks.queries import HASH_OF_ORDER
-from covary.index.commit import building, commit
+from covary.index.commit import commit, open_draft
 from covary.index.manifest import Manifest
 from covary.index.segment_files import write_segment
 from covary.index.segment_layout import build_segment
@@ -65,7 +65,7 @@ def grow(count: int, folder: Path) -> Grown:
         np.random.default_rng(2).choice(count, min(count, QUERIES + WARM_UP), replace=False).tolist()
     )
     columns = synthetic_columns(count)
-    with building(folder) as draft:
+    with open_draft(folder) as draft:
         while batch := list(islice(columns, PER_SEGMENT)):
             entries += sum(sketch.size for sketch in batch)
             tables = [(TableRecord(sketch.pair.table, ""), [sketch]) for sketch in batch]

@@ -17,7 +17,7 @@ import numpy as np
 
 from benchmarks.lake import LARGEST, SMALLEST
 from benchmarks.queries import HASH_OF_ORDER
-from covary.index.commit import building, commit
+from covary.index.commit import commit, open_draft
 from covary.index.manifest import Manifest
 from covary.index.segment_files import write_segment
 from covary.index.segment_layout import build_segment
@@ -87,7 +87,7 @@ def write_index(pairs: int, size: int, folder: Path) -> float:
     """Write an index of synthetic tables; return the seconds it took."""
     started, stored = time.perf_counter(), []
     tables = synthetic_tables(pairs, size)
-    with building(folder) as draft:
+    with open_draft(folder) as draft:
         while batch := list(islice(tables, ENTRIES_PER_SEGMENT // (4 * size))):
             stored.append(write_segment(build_segment(batch), draft.folder))
         commit(draft, Manifest(SketchConfig(size), tuple(stored)))

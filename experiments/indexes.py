@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from covary.index.commit import building, commit
+from covary.index.commit import commit, open_draft
 from covary.index.manifest import Manifest
 from covary.index.segment_files import write_segment
 from covary.index.segment_layout import build_segment
@@ -94,7 +94,7 @@ def write_index(
     tables: Iterable[tuple[TableRecord, Sequence[Sketch]]], config: SketchConfig, folder: Path
 ) -> Index:
     """Write sketches as an index of one segment, and open it."""
-    with building(folder) as draft:
+    with open_draft(folder) as draft:
         stored = write_segment(build_segment(list(tables)), draft.folder)
         commit(draft, Manifest(config, (stored,)))
     return open_index(folder)

@@ -13,7 +13,7 @@ import pytest
 from adbc_driver_postgresql import dbapi
 from hypothesis import HealthCheck, settings
 
-from covary.index.commit import building, commit
+from covary.index.commit import commit, open_draft
 from covary.index.manifest import Manifest
 from covary.index.segment_files import write_segment
 from covary.index.segment_layout import build_segment
@@ -185,7 +185,7 @@ def _written_index(folder, tables, config):
         partials = sketch_rows(pl.DataFrame({"k": keys}), [exact_key("k")], numbers, config, name)
         made.append((TableRecord(name, f"/lake/{name}.csv", len(keys)), finish(partials, config)))
     half = len(made) // 2
-    with building(folder) as draft:
+    with open_draft(folder) as draft:
         parts = (made[:half], made[half:])
         stored = [write_segment(build_segment(part), draft.folder) for part in parts]
         commit(draft, Manifest(config, tuple(stored)))

@@ -17,7 +17,7 @@ from covary.errors import CannotWrite, DamagedIndex, NotAnIndex, StoreError, Uns
 from covary.index import commit as commits
 from covary.index import history
 from covary.index.check import check_index
-from covary.index.commit import building, commit
+from covary.index.commit import commit, open_draft
 from covary.index.history import Change, read_history
 from covary.index.manifest import FORMAT, Manifest, seal_of
 from covary.index.segment_files import write_segment
@@ -37,7 +37,7 @@ KEYS = pl.DataFrame({"k": [f"k{n}" for n in range(30)]})
 def write_index(folder, table="t"):
     values = pl.Series("v", np.arange(30.0))
     made = finish(sketch_rows(KEYS, [exact_key("k")], {"v": values}, CONFIG, table), CONFIG)
-    with building(folder) as draft:
+    with open_draft(folder) as draft:
         stored = write_segment(build_segment([(TableRecord(table, f"/{table}.csv", 30), made)]), draft.folder)
         commit(draft, Manifest(CONFIG, (stored,)))
 

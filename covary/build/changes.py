@@ -64,7 +64,7 @@ def known_tables(segments: Iterable[tuple[Segment, Sequence[int]]]) -> list[Know
     known = []
     for number, (segment, removed) in enumerate(segments):
         gone = set(removed)
-        rows = enumerate(segment.places.select(KNOWN).iter_rows())
+        rows = enumerate(segment.table_list.select(KNOWN).iter_rows())
         known += [KnownTable(number, place, *row) for place, row in rows if place not in gone]
     return known
 
@@ -205,7 +205,7 @@ def _is_unchanged(old: KnownTable, table: TableSource) -> bool:
 def same_as_before(changes: Changes, new: Sequence[Segment], known: Sequence[KnownTable]) -> bool:
     """Whether all that was read were tables that could not be read before either, for the same reasons."""
     facts = ("name", "path", "member", "problem", "version")
-    read = {row for segment in new for row in segment.places.select(facts).iter_rows()}
+    read = {row for segment in new for row in segment.table_list.select(facts).iter_rows()}
     tried = {
         (old.name, *old.identity, old.problem, old.version): (old.segment, old.place)
         for old in known

@@ -55,7 +55,7 @@ def open_previous_index(index: Path, manifest: Manifest, *, repair: bool) -> Pre
             else:
                 require_whole(index, stored)
             segment = open_segment(segment_folder(index, stored), stored)
-            _ = segment.places  # which shows whether they can be read
+            _ = segment.table_list  # which shows whether they can be read
         except DamagedIndex as problem:
             if not repair:
                 raise DamagedIndex(f"{problem}; covary index --into {index} --repair mends it") from None

@@ -26,10 +26,10 @@ from covary.build.sources import (
 from covary.build.trust import remember_given, require_given
 from covary.build.upkeep import in_few_segments, without_tables, written
 from covary.errors import CannotWrite, NoSuchColumn, NoTables
-from covary.index.commit import building, commit
+from covary.index.commit import commit, open_draft
 from covary.index.history import Change
 from covary.index.manifest import Manifest, read_manifest, refuse_url
-from covary.index.merge import all_of, merged
+from covary.index.merge import merge_segments, take_all_tables
 from covary.index.segment_files import Segment, open_segment, write_part
 from covary.index.segment_layout import build_segment
 from covary.pipeline.limits import Limits, limits_of
@@ -162,7 +162,7 @@ def update_index(
     refuse_url(Path(into))
     folder = Path(into).absolute()
     with (
-        building(folder) as draft,
+        open_draft(folder) as draft,
         open_runner(options.runner, options.spark, options.master, options.remote) as runner,
     ):
         current = None if options.fresh or draft.before is None else read_manifest(folder)
@@ -175,13 +175,13 @@ def update_index(
         changes = _find_changes(sources, away, previous, options, runner)
         new = _read_tables(changes, previous.manifest, draft.folder, options.limits, runner, on_progress)
         if same_as_before(changes, new, previous.tables):
-            still_bad = changes.still_bad + sum(segment.places.height for segment in new)
+            still_bad = changes.still_bad + sum(segment.table_list.height for segment in new)
             new, changes = [], replace(changes, dead={}, still_bad=still_bad)
         if current is None:
             _refuse_emptiness(new, manifest)
         segments = without_tables(previous.segments, changes.dead)
         if new:
-            segments += written(merged(map(all_of, new), manifest.config.scheme), draft)
+            segments += written(merge_segments(map(take_all_tables, new), manifest.config.scheme), draft)
         if previous.segments:
             segments = in_few_segments(segments, draft, manifest.config.scheme)
         updated = replace(manifest, segments=segments, sources=tuple(sources), excluded=tuple(sorted(away)))
@@ -260,7 +260,7 @@ def _read_tables(
 
 
 def _change(changes: Changes, new: Sequence[Segment], manifest: Manifest, started: float) -> Change:
-    tables = [row for segment in new for row in segment.places.select("name", "problem").iter_rows()]
+    tables = [row for segment in new for row in segment.table_list.select("name", "problem").iter_rows()]
     read = {name for name, problem in tables if problem is None}
     touched = {
         "new": sorted(read.difference(changes.replaced)),

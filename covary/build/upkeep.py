@@ -10,10 +10,16 @@ from pathlib import Path
 from covary.build.changes import KnownTable, known_tables
 from covary.errors import TableError
 from covary.index.check import require_sound, require_whole
-from covary.index.commit import Draft, building, commit
+from covary.index.commit import Draft, commit, open_draft
 from covary.index.history import Change
 from covary.index.manifest import Manifest, read_manifest, segment_folder
-from covary.index.merge import Part, entries_by_table, merged, room_for, without
+from covary.index.merge import (
+    Part,
+    count_entries_by_table,
+    entries_per_segment,
+    merge_segments,
+    take_tables_but,
+)
 from covary.index.segment_files import Segment, StoredSegment, open_segment, write_segment
 from covary.index.segment_layout import build_segment
 from covary.sketching.hashing import HashScheme
@@ -53,8 +59,8 @@ def in_few_segments(
     """
     # Without those that hold no table: the same content may have come again, and with it the same name.
     parts = [(stored, part) for stored in segments if (part := _part(stored, draft)).tables.size]
-    weights = {stored.name: int(entries_by_table(part).sum()) for stored, part in parts}
-    room = room_for(sum(weights.values()))
+    weights = {stored.name: int(count_entries_by_table(part).sum()) for stored, part in parts}
+    room = entries_per_segment(sum(weights.values()))
     chosen = {stored.name for stored, part in parts if _mostly_dead(stored, part)}
     small = {name for name, weight in weights.items() if weight <= room // 4}
     if len(small) > MOST_SMALL:
@@ -65,18 +71,18 @@ def in_few_segments(
         if stored.name in chosen and not (draft.folder / stored.name).exists():
             require_sound(draft.index, stored, scheme)  # or damage would be copied
     merging = (part for stored, part in parts if stored.name in chosen)
-    new = written(merged(merging, scheme, room), draft)
+    new = written(merge_segments(merging, scheme, room), draft)
     return (*(stored for stored, _ in parts if stored.name not in chosen), *new)
 
 
 def _part(stored: StoredSegment, draft: Draft) -> Part:
     new = draft.folder / stored.name
     folder = new if new.exists() else segment_folder(draft.index, stored)
-    return without(open_segment(folder, stored), stored.removed)
+    return take_tables_but(open_segment(folder, stored), stored.removed)
 
 
 def _mostly_dead(stored: StoredSegment, part: Part) -> bool:
-    return len(stored.removed) > MOST_DEAD * part.segment.places.height
+    return len(stored.removed) > MOST_DEAD * part.segment.table_list.height
 
 
 def compact_index(index: str | Path, on_progress: OnProgress | None = None) -> Change:
@@ -88,13 +94,13 @@ def compact_index(index: str | Path, on_progress: OnProgress | None = None) -> C
     """
     started = time.time()
     read_manifest(Path(index))  # it must be one
-    with building(Path(index).absolute()) as draft:
+    with open_draft(Path(index).absolute()) as draft:
         manifest = read_manifest(draft.index)
         for stored in manifest.segments:
             require_sound(draft.index, stored, manifest.config.scheme)  # or damage would be copied
         parts = [_part(stored, draft) for stored in manifest.segments]
         known = _known_in(draft, manifest)
-        segments = _told(merged(parts, manifest.config.scheme), len(known), on_progress)
+        segments = _told(merge_segments(parts, manifest.config.scheme), len(known), on_progress)
         compacted = replace(manifest, segments=written(segments, draft))
         kept = sum(table.problem is None for table in known)
         change = Change.of("compact", compacted, started, kept=kept, skipped=len(known) - kept)
@@ -122,7 +128,7 @@ def remove_tables(
     started = time.time()
     wanted = [os.fspath(each) for each in ([tables] if isinstance(tables, str | os.PathLike) else tables)]
     read_manifest(Path(index))  # it must be one
-    with building(Path(index).absolute()) as draft:
+    with open_draft(Path(index).absolute()) as draft:
         manifest = read_manifest(draft.index)
         for stored in manifest.segments:
             require_whole(draft.index, stored)

@@ -37,59 +37,52 @@ def hits_view(hits: Hits, width: int) -> RenderableType:
     column = f"{query.table}.{query.value}" if query.table else query.value
     headline = Text.assemble("What moves with ", (printable(column), "bold"), printable(f" ({asked})"))
     joins = [how_it_joins(hit, query) for hit in hits]
-    cells = [_hit_cells(row, hit, hits) for row, hit in enumerate(hits)]
-    headings = _headings(hits)
-    wide = width >= _width_of(headings, cells) + max(map(len, joins), default=0)
-    table = table_of(*headings)
+    columns = _columns_of(hits)
+    needed = sum(max(len(heading), *map(len, cells)) + 2 for heading, cells in columns)
+    wide = width >= needed + max(map(len, joins), default=0)
+    table = table_of(*(heading for heading, _ in columns))
     if wide:
         table.add_column("how it joins", overflow="fold", ratio=1)
-    for row, join in zip(cells, joins, strict=True):
-        table.add_row(*row, *([Text(join)] if wide else []))
+        columns.append(("", [Text(join) for join in joins]))
+    for row in zip(*(cells for _, cells in columns), strict=True):
+        table.add_row(*row)
     below = [] if wide else [Text("\nHow they join, by #"), _runs(joins), Text()]
     return Group(
         headline, table, *below, lines_of([*_damage_lines(hits), *chance_lines(hits), closing_line(hits)])
     )
 
 
-def _headings(hits: Hits) -> list[str]:
-    symbol = MEASURES[hits.measure].symbol
-    promised = f"{100 * hits[0].confidence:g} %"
-    interval = (
-        [f"{hits.interval}" if hits.interval == "hoeffding-small" else promised]
-        if _have_intervals(hits)
-        else []
-    )
-    chance = [] if hits.by_chance is None else ["by chance>"]
-    q = "q>" if hits.correction == "bh" else f"q ({hits.correction})>"
-    return ["#>", "table", "column", f"{symbol}>", *interval, "sample>", q, *chance]
-
-
-def _have_intervals(hits: Hits) -> bool:
-    return any(hit.low is not None for hit in hits)
-
-
-def _width_of(headings: Sequence[str], cells: Sequence[Sequence[Text]]) -> int:
-    """Return how many columns a terminal needs for all that stands before "how it joins"."""
-    lengths = [[len(cell) for cell in row] for row in cells]
-    widest: list[int] = [max(column) for column in zip(*lengths, map(len, headings), strict=True)]
-    return sum(widest) + 2 * len(widest)
-
-
-def _hit_cells(row: int, hit: Hit, hits: Hits) -> list[Text]:
-    r = hit.correlation or 0.0
-    cells = [
-        Text(str(row + 1)),
-        Text(printable(hit.table)),
-        Text(printable(column_of(hit)), "bold"),
-        Text(format_r(r), "green" if r >= 0 else "red"),
-        *([Text(interval_words(hit))] if _have_intervals(hits) else []),
-        Text(sample_words(hit)),
-        Text(chance_of(hit.q_value if hits.correction == "bh" else hit.q_value_by)),
+def _columns_of(hits: Hits) -> list[tuple[str, list[Text]]]:
+    """Return each column of an answer: its heading (> if it stands to the right), and a cell for each hit."""
+    bh = hits.correction == "bh"
+    columns = [
+        ("#>", [Text(str(number)) for number in range(1, len(hits) + 1)]),
+        ("table", [Text(printable(hit.table)) for hit in hits]),
+        ("column", [Text(printable(column_of(hit)), "bold") for hit in hits]),
+        (f"{MEASURES[hits.measure].symbol}>", [r_cell(hit) for hit in hits]),
+    ]
+    if any(hit.low is not None for hit in hits):
+        promised = f"{100 * hits[0].confidence:g} %"
+        heading = hits.interval if hits.interval == "hoeffding-small" else promised
+        columns.append((heading, [Text(interval_words(hit)) for hit in hits]))
+    columns += [
+        ("sample>", [Text(sample_words(hit)) for hit in hits]),
+        (
+            "q>" if bh else f"q ({hits.correction})>",
+            [Text(chance_of(hit.q_value if bh else hit.q_value_by)) for hit in hits],
+        ),
     ]
     if hits.by_chance is not None:
-        other = hits.by_chance[row] if row < len(hits.by_chance) else None
-        cells.append(Text(format_r(other.correlation or 0.0) if other else "–", "dim"))
-    return cells
+        chance = [Text(format_r(hit.correlation or 0.0), "dim") for hit in hits.by_chance]
+        missing = [Text("–", "dim")] * (len(hits) - len(chance))
+        columns.append(("by chance>", [*chance, *missing][: len(hits)]))
+    return columns
+
+
+def r_cell(hit: Hit) -> Text:
+    """Write a correlation, green above 0 and red below."""
+    r = hit.correlation or 0.0
+    return Text(format_r(r), "green" if r >= 0 else "red")
 
 
 def interval_words(estimate: Estimate) -> str:

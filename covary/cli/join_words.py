@@ -4,12 +4,9 @@ from rich.console import RenderableType
 
 from covary.cli.words import count_of, lines_of, printable
 from covary.query.hits import Hit, Hits, QueryNote
+from covary.sketching.aggregate import AGGREGATES
 
 SEVERAL = 1.05  # rows per key, on average
-FOLDED = {
-    "mean": "averaged", "sum": "summed", "count": "counted", "min": "to the smallest",
-    "max": "to the largest", "first": "to the first", "last": "to the last",
-}  # fmt: skip
 
 
 def column_of(hit: Hit) -> str:
@@ -35,7 +32,7 @@ def how_it_joins(hit: Hit, query: QueryNote) -> str:
 
 def _folded(aggregate: str) -> str:
     # An index may name an aggregate that no covary has.
-    return FOLDED.get(aggregate, f"to their {aggregate}")
+    return AGGREGATES[aggregate].words if aggregate in AGGREGATES else f"to their {aggregate}"
 
 
 def _average(number: float) -> str:

@@ -3,9 +3,9 @@
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from covary.cli.answer_view import interval_words, sample_words
+from covary.cli.answer_view import interval_words, r_cell, sample_words
 from covary.cli.join_words import column_of
-from covary.cli.words import chance_of, count_of, duration, format_r, lines_of, printable, table_of
+from covary.cli.words import chance_of, count_of, duration, lines_of, printable, table_of
 from covary.query.all_pairs import Pair, Pairs
 
 WIDE = 120
@@ -16,12 +16,12 @@ def pairs_view(pairs: Pairs, width: int) -> RenderableType:
     on = ["on"] if width >= WIDE else []
     table = table_of("#>", "column", "and", "r>", "95 %", "sample>", "q>", *on)
     for number, pair in enumerate(pairs, start=1):
-        hit, r = pair.right, pair.right.correlation or 0.0
+        hit = pair.right
         cells = [
             Text(f"{number:,}"),
             Text(printable(f"{pair.left.table}.{pair.left.value}"), "bold"),
             Text(printable(f"{hit.table}.{column_of(hit)}"), "bold"),
-            Text(format_r(r), "green" if r >= 0 else "red"),
+            r_cell(hit),
             Text(interval_words(hit)),
             Text(sample_words(hit)),
             Text(chance_of(hit.q_value)),

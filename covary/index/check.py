@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 
 from covary.errors import DamagedIndex, NotAnIndex
-from covary.index.commit import left_over, not_ours
+from covary.index.commit import find_foreign_files, find_left_over
 from covary.index.manifest import Manifest, read_manifest, segment_folder
-from covary.index.segment_arrays import blocks_of, named_by, places_below
+from covary.index.segment_arrays import read_blocks, read_name_slots, read_slots_below
 from covary.index.segment_files import NAMED, Segment, StoredFile, StoredSegment, checksum_of, open_segment
-from covary.index.segment_layout import identities
+from covary.index.segment_layout import from_stored_hashes
 from covary.index.soundness import check_all
 from covary.own_files import require_file, require_folder
 from covary.sketching.hashing import HashScheme
@@ -21,7 +21,7 @@ OnProgress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """What was found when every file of an index was read.
+    """The state of every file of an index, once all were read.
 
     Attributes:
         index: where it is.
@@ -54,9 +54,9 @@ def check_index(index: str | Path, on_progress: OnProgress | None = None) -> Ins
     folder = Path(index)
     while True:
         manifest = read_manifest(folder)
-        found = _inspect(folder, manifest, on_progress)
-        if not found.damaged or read_manifest(folder) == manifest:  # no commit came in between
-            return found
+        inspection = _inspect(folder, manifest, on_progress)
+        if not inspection.damaged or read_manifest(folder) == manifest:  # no commit came in between
+            return inspection
 
 
 def _inspect(index: Path, manifest: Manifest, on_progress: OnProgress | None) -> Inspection:
@@ -78,8 +78,8 @@ def _inspect(index: Path, manifest: Manifest, on_progress: OnProgress | None) ->
         if segment.name not in segments and (wrong := _wrong_inside(folder, segment, manifest.config.scheme)):
             damaged[str(folder.relative_to(index))] = wrong
             segments[segment.name] = None
-    left = tuple(left_over(index, manifest))
-    others = not_ours(index, manifest, left)
+    left = tuple(find_left_over(index, manifest))
+    others = find_foreign_files(index, manifest, left)
     return Inspection(
         str(index),
         len(manifest.segments),
@@ -114,16 +114,16 @@ def _require_files(index: Path, stored: StoredSegment, *, read: bool) -> None:
 def require_sound_segment(segment: Segment, scheme: HashScheme) -> None:
     """Refuse a segment of which anything is altered, or leads outside of it: all of it is looked at."""
     arrays, checked = segment.arrays, segment.arrays.checked
-    blocks = blocks_of(segment)
+    blocks = read_blocks(segment)
     arrays.require_sound(check_all(blocks))
-    keys = arrays["keys.hash"][places_below(segment, "dictionary.place", checked["keys.hash"].array.size)]
+    keys = arrays["keys.hash"][read_slots_below(segment, "dictionary.place", checked["keys.hash"].array.size)]
     begins = np.zeros(keys.size, dtype=np.bool_)
     begins[blocks.layout.dictionary_starts[:-1]] = True
-    if not scheme.are_in_order(identities(keys, scheme), begins):
+    if not scheme.are_in_order(from_stored_hashes(keys, scheme), begins):
         raise arrays.impossible("dictionary.place")
-    places_below(segment, "sketches.table", segment.places.height)
+    read_slots_below(segment, "sketches.table", segment.table_list.height)
     for name in NAMED:
-        named_by(segment, name)
+        read_name_slots(segment, name)
     _ = segment.tables
     for name in arrays:
         _ = arrays[name]  # what no query follows may be altered too

@@ -4,16 +4,15 @@ A query touches a small part of a large index. Only that part is held against it
 touched, so that nothing is answered from what a disk or a cable has altered.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from covary.arrays import Array, Bytes, Words
+from covary.arrays import Array, Bytes, Integers, Words
 
 PIECE_BYTES = 4096
 PIECE_WORDS = PIECE_BYTES // 8
-# Odd, so that no change of a single word is lost in the product; each place has its own, so that words which
+# Odd, so that no change of a single word is lost in the product; each word has its own, so that words which
 # change places are noticed.
 FACTORS: Words = np.arange(PIECE_WORDS, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15) | np.uint64(1)
 HALF = np.uint64(32)
@@ -89,7 +88,7 @@ def _read_only(array: Array, sums: Words, seen: Bytes) -> CheckedArray:
     return CheckedArray(own, content_of(own), sums, seen)
 
 
-def is_sound_at(checked: CheckedArray, pieces: npt.NDArray[np.integer[Any]]) -> bool:
+def is_sound_at(checked: CheckedArray, pieces: Integers) -> bool:
     """Whether some pieces of an array are as they were written."""
     seen = checked.seen[pieces]
     if np.count_nonzero(seen) == seen.size:

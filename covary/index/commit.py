@@ -76,7 +76,7 @@ class Draft:
 
 
 @contextmanager
-def building(index: Path) -> Iterator[Draft]:
+def open_draft(index: Path) -> Iterator[Draft]:
     """Begin a change to an index, as the only writer; whatever is left of it in the end is removed.
 
     Failing to write is reported as such, and leaves the previous index as it was.
@@ -103,7 +103,7 @@ def building(index: Path) -> Iterator[Draft]:
     except ConnectionError:  # of Spark's, not of the disk's
         raise
     except OSError as problem:
-        raise cannot_write(index, problem) from problem
+        raise explain_write_error(index, problem) from problem
     finally:
         if made_index and not (index / MANIFEST).exists():
             with suppress(OSError):  # not empty: another build has begun in it
@@ -229,18 +229,18 @@ def _manifest_text_if_plain(index: Path) -> str:
         return ""
 
 
-def left_over(index: Path, manifest: Manifest, known: Known = NOTHING_KNOWN) -> Iterator[Path]:
+def find_left_over(index: Path, manifest: Manifest, known: Known = NOTHING_KNOWN) -> Iterator[Path]:
     """Find what writers left that were killed before they could remove it."""
     yield from _scratch_folders(index)
     yield from _segments_of_ours(index, {segment.name for segment in manifest.segments}, known)
 
 
-def not_ours(index: Path, manifest: Manifest, left: Collection[Path]) -> Iterator[Path]:
+def find_foreign_files(index: Path, manifest: Manifest, left: Collection[Path]) -> Iterator[Path]:
     """Find what lies in an index and was not written by covary, as far as can be told; it stays there."""
     segments = {segment_folder(index, segment) for segment in manifest.segments}
-    found = {*_in_folder(index), *_segment_folders(index)}.difference(left, segments)
-    found.update(file for folder in segments if is_folder(folder) for file in _in_folder(folder))
-    for path in sorted(found):
+    paths = {*_in_folder(index), *_segment_folders(index)}.difference(left, segments)
+    paths.update(file for folder in segments if is_folder(folder) for file in _in_folder(folder))
+    for path in sorted(paths):
         ours = FILES if path.parent in segments else OURS if path.parent == index else ()
         if path.name not in ours:
             yield path
@@ -295,7 +295,7 @@ def _sweep(draft: Draft) -> None:
             manifest = read_manifest(index)
             if not all(is_folder(segment_folder(index, segment)) for segment in manifest.segments):
                 return  # a manifest of another time or index: what it does not name may be all there is
-            dead = list(left_over(index, manifest))
+            dead = list(find_left_over(index, manifest))
         for folder in dead:
             if not _is_alive(folder.name):
                 _discard(folder, index)
@@ -330,7 +330,7 @@ def _undo(index: Path, there: Collection[str]) -> None:
             (index / name).unlink(missing_ok=True)
 
 
-def cannot_write(index: Path, problem: OSError) -> CannotWrite:
+def explain_write_error(index: Path, problem: OSError) -> CannotWrite:
     """Say in words why an index can't be written."""
     reasons = {
         errno.ENOSPC: "the disk is full",
@@ -370,26 +370,26 @@ def commit(draft: Draft, manifest: Manifest, change: Change | None = None) -> No
         _set_aside(index / MANIFEST)
     written.replace(index / MANIFEST)
     _to_disk(index)
-    for folder in left_over(index, manifest, draft.known):
+    for folder in find_left_over(index, manifest, draft.known):
         if folder != draft.folder:
             _discard(folder, index)
 
 
 def _put_in_place(draft: Draft, segment: StoredSegment) -> None:
-    new, place = draft.folder / segment.name, segment_folder(draft.index, segment)
+    new, target = draft.folder / segment.name, segment_folder(draft.index, segment)
     if not new.exists():  # kept from before
         return
-    if os.path.lexists(place):  # made again, with the same content unless that was damaged
-        if not _is_our_segment(place, draft.known):
-            _set_aside(place)
-        elif stored_segment(place).files == segment.files:
+    if os.path.lexists(target):  # made again, with the same content unless that was damaged
+        if not _is_our_segment(target, draft.known):
+            _set_aside(target)
+        elif stored_segment(target).files == segment.files:
             return
         else:
-            place.rename(draft.folder / f"damaged-{segment.name}")
+            target.rename(draft.folder / f"damaged-{segment.name}")
     for file in new.iterdir():
         _to_disk(file)
     _to_disk(new)
-    new.rename(place)
+    new.rename(target)
 
 
 def _set_aside(path: Path, why: str = "damaged") -> None:

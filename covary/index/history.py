@@ -72,7 +72,8 @@ class Change:
         manifest: Manifest,
         started: float | None = None,
         touched: Mapping[str, Sequence[str]] | None = None,
-        **counts: Any,
+        kept: int = 0,
+        skipped: int = 0,
     ) -> "Change":
         """Tell of a commit.
 
@@ -81,11 +82,11 @@ class Change:
             manifest: that it makes.
             started: when it began, by the clock of `time.time`.
             touched: names of tables that are "new", "changed", "removed" and "lost".
-            counts: of tables that are "kept" and "skipped".
+            kept: how many tables were left as they were.
+            skipped: how many could not be read, at this time or before.
         """
         now = time.time()
         touched = touched or {}
-        counts |= {kind: len(names) for kind, names in touched.items()}
         return cls(
             command,
             now,
@@ -93,10 +94,15 @@ class Change:
             bytes=manifest.bytes + len(manifest.to_json().encode()),
             seconds=now - (now if started is None else started),
             names={kind: sorted(names)[:NAMES_KEPT] for kind, names in touched.items() if names},
-            **counts,
+            kept=kept,
+            skipped=skipped,
+            new=len(touched.get("new", ())),
+            changed=len(touched.get("changed", ())),
+            removed=len(touched.get("removed", ())),
+            lost=len(touched.get("lost", ())),
         )
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the commit as it stands in JSON."""
         return {name: value for name, value in asdict(self).items() if name != "manifest"}
 
@@ -189,7 +195,7 @@ def _what_counts(lines: bytes, present: bytes | None) -> bytes:
     if present is None:
         return b""
     whole = [line for line in lines.splitlines(keepends=True) if line.endswith(b"\n")]
-    last = max((place for place, line in enumerate(whole) if present in line), default=len(whole) - 1)
+    last = max((position for position, line in enumerate(whole) if present in line), default=len(whole) - 1)
     return b"".join(whole[: last + 1])
 
 

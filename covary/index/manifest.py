@@ -10,15 +10,15 @@ INDEX/
     tables.arrow.zst       one row per table: where it came from, its rows, or why it was skipped
     notes.arrow.zst        what more is known of each table: what its columns serve as, what was lost
     names.arrow.zst        every name of a column, a granularity or an aggregate, once
-    sketches.arrow         the facts of each ⟨key, number, aggregate⟩: table, names, key set, counts
-    key_sets.arrow         the facts of each distinct key set, shared by the sketches that have it
+    sketches.arrow         what is known of each ⟨key, number, aggregate⟩: table, names, key set, counts
+    key_sets.arrow         what is known of each distinct key set, shared by the sketches that have it
     columns.arrow          where the sketches of each key set start, and where the last end
-    members.arrow          the keys of each key set in h_u order, as places in the dictionary of its block
+    members.arrow          the keys of each key set in h_u order, as positions in the dictionary of its block
     values.arrow           the numbers of each sketch, in the order of its keys
-    dictionary.arrow       the keys of each block of key sets, as places in keys.arrow
+    dictionary.arrow       the keys of each block of key sets, as positions in keys.arrow
     blocks.arrow           where the dictionary and the key sets of each block start, and where the last end
     keys.arrow             every distinct key hash, sorted
-    postings.arrow         for each key, the blocks that hold it and its places in their dictionaries
+    postings.arrow         for each key, the blocks that hold it and its positions in their dictionaries
     starts.arrow           where the postings of each key start, and where the last end
     checksums.arrow        a checksum for every 4 KiB of each of these arrays
 """
@@ -170,10 +170,8 @@ def segments_named(manifest: str) -> Mapping[str, Set[str]]:
 
 def refuse_url(index: Path) -> None:
     """Refuse a URL in place of a folder: made into folders here, it would show its secrets to everybody."""
-    if (found := LIKE_A_URL.fullmatch(str(index))) and not index.exists():
-        raise NotAnIndex(
-            f"an index is a folder of this machine, and {found[1]}://... is a URL; name a folder"
-        )
+    if (url := LIKE_A_URL.fullmatch(str(index))) and not index.exists():
+        raise NotAnIndex(f"an index is a folder of this machine, and {url[1]}://... is a URL; name a folder")
 
 
 def _not_an_index(index: Path) -> NotAnIndex:
@@ -219,7 +217,7 @@ def _stored_segment_from(content: dict[str, Any]) -> StoredSegment:
         raise TypeError("entries are of another kind")
     removed = tuple(content["removed"])
     if not all(_counts(table, 1 << 32) for table in removed):
-        raise TypeError("removed tables are places")
+        raise TypeError("removed tables are positions")
     return StoredSegment(content["name"], files, removed)
 
 

@@ -13,9 +13,9 @@ import numpy.typing as npt
 import polars as pl
 
 from covary.arrays import Array, Integers
-from covary.index.segment_arrays import places_below
+from covary.index.segment_arrays import read_slots_below
 from covary.index.segment_files import COUNTED, NAMED, Segment
-from covary.index.segment_layout import Sketched, concatenated, lay_out, pieces, starts_of
+from covary.index.segment_layout import FlatSketches, concatenate_arrays, lay_out, pieces, starts_of
 from covary.sketching.hashing import HashScheme
 
 ENTRIES_PER_SEGMENT = 1 << 25
@@ -25,28 +25,30 @@ MOST_SEGMENTS = 20
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
-    """A segment, and the places of the tables in it that are left."""
+    """A segment, and the rows of the tables in it that are left."""
 
     segment: Segment
     tables: Integers
 
 
-def all_of(segment: Segment) -> Part:
+def take_all_tables(segment: Segment) -> Part:
     """Take every table of a segment."""
-    return Part(segment, np.arange(segment.places.height))
+    return Part(segment, np.arange(segment.table_list.height))
 
 
-def without(segment: Segment, removed: Sequence[int]) -> Part:
+def take_tables_but(segment: Segment, removed: Sequence[int]) -> Part:
     """Take the tables of a segment but some."""
-    return Part(segment, np.setdiff1d(np.arange(segment.places.height), np.array(removed, dtype=np.int64)))
+    return Part(
+        segment, np.setdiff1d(np.arange(segment.table_list.height), np.array(removed, dtype=np.int64))
+    )
 
 
-def room_for(entries: int) -> int:
+def entries_per_segment(entries: int) -> int:
     """Return how many entries a segment may hold, in an index of so many."""
     return max(ENTRIES_PER_SEGMENT, entries // MOST_SEGMENTS)
 
 
-def merged(some: Iterable[Part], scheme: HashScheme, room: int | None = None) -> Iterator[Segment]:
+def merge_segments(some: Iterable[Part], scheme: HashScheme, room: int | None = None) -> Iterator[Segment]:
     """Put the tables of some segments into as few as may be, one after the other in the order of names.
 
     Args:
@@ -58,26 +60,26 @@ def merged(some: Iterable[Part], scheme: HashScheme, room: int | None = None) ->
     if not parts:
         return
     of_part = np.repeat(np.arange(len(parts)), [part.tables.size for part in parts])
-    tables = concatenated([part.tables for part in parts], np.int64)
+    tables = concatenate_arrays([part.tables for part in parts], np.int64)
     order = np.array(_by_name(parts), dtype=np.int64)
-    entries = concatenated([entries_by_table(part) for part in parts], np.int64)[order]
-    for together in _cut(entries, room or room_for(int(entries.sum()))):
+    entries = concatenate_arrays([count_entries_by_table(part) for part in parts], np.int64)[order]
+    for together in _cut(entries, room or entries_per_segment(int(entries.sum()))):
         chosen = order[together]
-        yield lay_out(_laid_flat(parts, of_part[chosen], tables[chosen]), scheme)
+        yield lay_out(_lay_flat(parts, of_part[chosen], tables[chosen]), scheme)
 
 
 def _by_name(parts: Sequence[Part]) -> list[int]:
-    names = [part.segment.places.select("name", "path", "member")[part.tables] for part in parts]
-    every = pl.concat(names).with_row_index("place")
-    return every.sort("name", "path", "member", "place")["place"].to_list()
+    names = [part.segment.table_list.select("name", "path", "member")[part.tables] for part in parts]
+    every = pl.concat(names).with_row_index("row")
+    return every.sort("name", "path", "member", "row")["row"].to_list()
 
 
-def entries_by_table(part: Part) -> Integers:
+def count_entries_by_table(part: Part) -> Integers:
     """Count the entries of each table that is left."""
     segment, sizes = part.segment, part.segment.arrays["key_sets.size"]
-    height = segment.places.height
-    tables = places_below(segment, "sketches.table", height)
-    entries = sizes[places_below(segment, "sketches.key_set", sizes.size)]
+    height = segment.table_list.height
+    tables = read_slots_below(segment, "sketches.table", height)
+    entries = sizes[read_slots_below(segment, "sketches.key_set", sizes.size)]
     every = np.bincount(tables, weights=entries, minlength=height).astype(np.int64)
     return every[part.tables]
 
@@ -85,34 +87,37 @@ def entries_by_table(part: Part) -> Integers:
 def _cut(entries: Integers, room: int) -> Iterator[slice]:
     """Cut a list of tables into segments of bounded weight, however they came together."""
     start, filled = 0, 0
-    for place, weight in enumerate(entries.tolist()):
+    for row, weight in enumerate(entries.tolist()):
         if filled and filled + weight > room:
-            yield slice(start, place)
-            start, filled = place, 0
+            yield slice(start, row)
+            start, filled = row, 0
         filled += weight
     if start < entries.size:
         yield slice(start, entries.size)
 
 
-def _laid_flat(parts: Sequence[Part], of_part: Integers, tables: Integers) -> Sketched:
-    """Lay flat some tables, given by part and place, in that order."""
+def _lay_flat(parts: Sequence[Part], of_part: Integers, tables: Integers) -> FlatSketches:
+    """Lay flat some tables, given by part and row, in that order."""
     chosen = [np.flatnonzero(of_part == number) for number in range(len(parts))]
     with ThreadPoolExecutor() as threads:
         taken = list(
-            threads.map(_taken, [part.segment for part in parts], chosen, [tables[some] for some in chosen])
+            threads.map(
+                _take_tables, [part.segment for part in parts], chosen, [tables[some] for some in chosen]
+            )
         )
     names = sorted({name for part in taken for name in part.names})
-    facts = [_renamed(part, names) for part in taken]
+    renamed = [_rename_columns(part, names) for part in taken]
     sketches = {
-        name: concatenated([each[name] for each in facts], np.uint32) for name in ("table", *NAMED, *COUNTED)
+        name: concatenate_arrays([each[name] for each in renamed], np.uint32)
+        for name in ("table", *NAMED, *COUNTED)
     }
-    set_table = concatenated([_table_of_sets(part) for part in taken], np.int64)
+    set_table = concatenate_arrays([_table_of_key_sets(part) for part in taken], np.int64)
     by_table = np.argsort(set_table, kind="stable")
-    sizes = concatenated([part.sizes for part in taken], np.int64)
-    widths = concatenated([part.widths for part in taken], np.int64)
+    sizes = concatenate_arrays([part.sizes for part in taken], np.int64)
+    widths = concatenate_arrays([part.widths for part in taken], np.int64)
     in_order = pieces(np.arange(widths.sum()), starts_of(widths)[:-1][by_table], widths[by_table])
     weights = sizes * widths
-    return Sketched(
+    return FlatSketches(
         _rows(parts, of_part, tables),
         names,
         {
@@ -120,25 +125,25 @@ def _laid_flat(parts: Sequence[Part], of_part: Integers, tables: Integers) -> Sk
             "key_set": np.repeat(np.arange(sizes.size, dtype=np.uint32), widths[by_table]),
         },
         sizes[by_table],
-        concatenated([part.complete for part in taken], np.bool_)[by_table],
-        concatenated([part.reach for part in taken], np.float64)[by_table],
+        concatenate_arrays([part.complete for part in taken], np.bool_)[by_table],
+        concatenate_arrays([part.reach for part in taken], np.float64)[by_table],
         pieces(
-            concatenated([part.hashes for part in taken], np.uint64),
+            concatenate_arrays([part.hashes for part in taken], np.uint64),
             starts_of(sizes)[:-1][by_table],
             sizes[by_table],
         ),
         pieces(
-            concatenated([part.values for part in taken], np.float64),
+            concatenate_arrays([part.values for part in taken], np.float64),
             starts_of(weights)[:-1][by_table],
             weights[by_table],
         ),
     )
 
 
-def _taken(segment: Segment, numbers: Integers, tables: Integers) -> Sketched:
+def _take_tables(segment: Segment, numbers: Integers, tables: Integers) -> FlatSketches:
     """Lay flat some tables of one segment, and number them anew."""
     arrays = segment.arrays
-    number_of = np.full(segment.places.height, -1)
+    number_of = np.full(segment.table_list.height, -1)
     number_of[tables] = numbers
     table = number_of[arrays["sketches.table"]]
     wanted = np.flatnonzero(table >= 0)
@@ -154,7 +159,7 @@ def _taken(segment: Segment, numbers: Integers, tables: Integers) -> Sketched:
         **{name: np.searchsorted(named, arrays[f"sketches.{name}"][wanted]) for name in NAMED},
         **{name: arrays[f"sketches.{name}"][wanted] for name in COUNTED},
     }
-    return Sketched(
+    return FlatSketches(
         segment.tables,
         segment.names.gather(named).to_list(),
         sketches,
@@ -170,17 +175,17 @@ def _taken(segment: Segment, numbers: Integers, tables: Integers) -> Sketched:
     )
 
 
-def _renamed(part: Sketched, names: Sequence[str]) -> dict[str, npt.NDArray[np.generic]]:
-    """Name the columns of sketches by their places in a longer list."""
-    place_of = {name: place for place, name in enumerate(names)}
-    places = np.array([place_of[name] for name in part.names], dtype=np.uint32)
+def _rename_columns(part: FlatSketches, names: Sequence[str]) -> dict[str, npt.NDArray[np.generic]]:
+    """Name the columns of sketches by their slots in a longer list."""
+    slot_of = {name: slot for slot, name in enumerate(names)}
+    slots = np.array([slot_of[name] for name in part.names], dtype=np.uint32)
     return {
         **part.sketches,
-        **{name: places[part.sketches[name]] for name in NAMED},
+        **{name: slots[part.sketches[name]] for name in NAMED},
     }
 
 
-def _table_of_sets(part: Sketched) -> Integers:
+def _table_of_key_sets(part: FlatSketches) -> Integers:
     starts = starts_of(part.widths)[:-1]
     return part.sketches["table"][starts].astype(np.int64)
 

@@ -36,10 +36,10 @@ def read_batch(content: pa.Buffer, schema: pa.Schema | None = None) -> pa.Record
         described = next(messages)
         if described.type != "schema":
             raise NotPlainArrow("it does not begin with a schema")
-        found = pa.ipc.read_schema(described)
-        if schema is None and not all(map(pa.types.is_primitive, found.types)):
+        own = pa.ipc.read_schema(described)
+        if schema is None and not all(map(pa.types.is_primitive, own.types)):
             raise NotPlainArrow("it holds more than numbers")
-        if schema is not None and not found.equals(schema):
+        if schema is not None and not own.equals(schema):
             raise NotPlainArrow("its columns are not those of an index")
         message = next(messages)
         if message.type != "record batch" or message.metadata_version != pa.ipc.MetadataVersion.V5:
@@ -48,7 +48,7 @@ def read_batch(content: pa.Buffer, schema: pa.Schema | None = None) -> pa.Record
             raise NotPlainArrow("it is compressed, as no file of ours is")
         if next(messages, None) is not None or content.size - stream.tell() > LARGEST_FOOTER:
             raise NotPlainArrow("more follows its batch than ends a file")
-        batch = pa.ipc.read_record_batch(message, found)
+        batch = pa.ipc.read_record_batch(message, own)
         batch.validate(full=schema is not None)  # of numbers there is nothing more to see
     except (pa.ArrowException, OSError, struct.error, StopIteration, NotImplementedError) as problem:
         raise NotPlainArrow(str(problem).split("\n")[0] or "it ends too soon") from problem
@@ -68,15 +68,15 @@ def _is_compressed(metadata: pa.Buffer) -> bool:
     """Tell whether a batch of today's format is compressed, by its header.
 
     Arrow tells only by unpacking, so the header is read here. It is a FlatBuffers table: how far from its
-    start a field lies, if it is there, is said at another place.
+    start a field lies, if it is there, another part of it says.
     """
     data = metadata.to_pybytes()
 
     def distance(table: int, field: int) -> int:
         distances = table - struct.unpack_from("<i", data, table)[0]
         (size,) = struct.unpack_from("<H", data, distances)
-        place = 4 + 2 * field
-        return int(struct.unpack_from("<H", data, distances + place)[0]) if place < size else 0
+        entry = 4 + 2 * field
+        return int(struct.unpack_from("<H", data, distances + entry)[0]) if entry < size else 0
 
     (start,) = struct.unpack_from("<I", data)
     batch = start + distance(start, MESSAGE_HEADER)

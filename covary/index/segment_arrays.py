@@ -15,7 +15,7 @@ LAYOUT = (
 )  # fmt: skip
 
 
-def blocks_of(segment: Segment) -> Blocks:
+def read_blocks(segment: Segment) -> Blocks:
     """Take the arrays of a segment that a query walks, once it is certain that none leads outside."""
     arrays, checked = segment.arrays, segment.arrays.checked
     for name in LAYOUT:  # not the whole files, of which a query does not need all
@@ -51,20 +51,20 @@ def blocks_of(segment: Segment) -> Blocks:
     return blocks
 
 
-def named_by(segment: Segment, fact: str) -> Slots:
+def read_name_slots(segment: Segment, field: str) -> Slots:
     """Return where the key, value, granularity or aggregate of each sketch is among the names."""
-    places = places_below(segment, f"sketches.{fact}", segment.names.len())
-    known = {"granularity": {"", *GRANULARITIES}, "aggregate": {*AGGREGATES}}.get(fact)
+    slots = read_slots_below(segment, f"sketches.{field}", segment.names.len())
+    known = {"granularity": {"", *GRANULARITIES}, "aggregate": {*AGGREGATES}}.get(field)
     if known is not None:
-        used = segment.names.gather(np.flatnonzero(np.bincount(places)))
+        used = segment.names.gather(np.flatnonzero(np.bincount(slots)))
         if not known.issuperset(used):
-            raise segment.arrays.impossible(f"sketches.{fact}")
-    return places
+            raise segment.arrays.impossible(f"sketches.{field}")
+    return slots
 
 
-def places_below(segment: Segment, name: str, end: int) -> Slots:
-    """Return an array of places, once it is certain that all are below an end."""
-    places = segment.arrays[name]
-    if places.size and int(places.max()) >= end:
+def read_slots_below(segment: Segment, name: str, end: int) -> Slots:
+    """Return an array of slots, once it is certain that all are below an end."""
+    slots = segment.arrays[name]
+    if slots.size and int(slots.max()) >= end:
         raise segment.arrays.impossible(name)
-    return places
+    return slots

@@ -33,14 +33,14 @@ from covary.index.soundness import Fault, Verdict
 from covary.index.table_records import NOTES, TABLES
 from covary.own_files import NotPlain, open_whole, require_folder
 
-NAMED = ("key", "value", "granularity", "aggregate")  # of a sketch, as places among the segment's names
+NAMED = ("key", "value", "granularity", "aggregate")  # of a sketch, as positions among the segment's names
 COUNTED = ("rows", "null_keys", "null_values", "not_finite", "minimum", "maximum")
-PLACE, START, NUMBER, ENTRY = (np.uint32,), (np.int64,), (np.float64,), (np.uint16, np.uint32)
+SLOT, START, NUMBER, ENTRY = (np.uint32,), (np.int64,), (np.float64,), (np.uint16, np.uint32)
 ARRAYS: dict[str, dict[str, tuple[type, ...]]] = {  # with the types that each may have
     "sketches": {
-        "table": PLACE,
-        **dict.fromkeys(NAMED, PLACE),
-        "key_set": PLACE,
+        "table": SLOT,
+        **dict.fromkeys(NAMED, SLOT),
+        "key_set": SLOT,
         **dict.fromkeys(COUNTED, START),
         "minimum": NUMBER,
         "maximum": NUMBER,
@@ -57,10 +57,10 @@ ARRAYS: dict[str, dict[str, tuple[type, ...]]] = {  # with the types that each m
     "columns": {"start": START},
     "members": {"entry": ENTRY},
     "values": {"value": NUMBER},
-    "dictionary": {"place": PLACE},
+    "dictionary": {"place": SLOT},
     "blocks": {"start": START, "set": START},
     "keys": {"hash": (np.uint64,)},
-    "postings": {"block": PLACE, "entry": ENTRY},
+    "postings": {"block": SLOT, "entry": ENTRY},
     "starts": {"start": START},
 }
 # What tells of tables, what more is known of each, and all names; apart, for most questions need not all.
@@ -120,12 +120,12 @@ class SoundArrays(Mapping[str, Array]):
     def __len__(self) -> int:
         return len(self.checked)
 
-    def at(self, name: str, places: Integers) -> Array:
-        """Return some items of a long array, of which only these are looked at; no place is negative."""
+    def at(self, name: str, positions: Integers) -> Array:
+        """Return some items of a long array, of which only these are looked at; no position is negative."""
         checked = self.checked[name]
         try:
-            sound = is_sound_at(checked, places * checked.array.itemsize // PIECE_BYTES)
-            items: Array = checked.array[places]
+            sound = is_sound_at(checked, positions * checked.array.itemsize // PIECE_BYTES)
+            items: Array = checked.array[positions]
         except IndexError:
             raise self.impossible(name) from None
         if not sound:
@@ -151,7 +151,7 @@ class SoundArrays(Mapping[str, Array]):
         return _damaged(self._file(name), "it holds what covary can't have written")
 
     def require_sound(self, verdict: Verdict) -> None:
-        """Refuse what a compiled loop found a fault with."""
+        """Refuse an array with a fault."""
         if verdict.fault:
             name = verdict.part.array
             raise self.altered(name) if verdict.fault == Fault.ALTERED else self.impossible(name)
@@ -178,10 +178,10 @@ class Segment:
     @cached_property
     def tables(self) -> pl.DataFrame:
         """One row per table: all that is known of it."""
-        return pl.concat([self.places, self.read_frame("notes")], how="horizontal")
+        return pl.concat([self.table_list, self.read_frame("notes")], how="horizontal")
 
     @cached_property
-    def places(self) -> pl.DataFrame:
+    def table_list(self) -> pl.DataFrame:
         """One row per table: its name, where it came from and in which state."""
         return self.read_frame("tables")
 
@@ -223,7 +223,7 @@ class StoredSegment:
     Attributes:
         name: made of its files' checksums, so that the same content has the same name.
         files: of the segment.
-        removed: places of the tables that are no longer part of the index, ascending.
+        removed: positions of the tables that are no longer part of the index, ascending.
     """
 
     name: str
@@ -369,11 +369,11 @@ def _packed_file(name: str) -> str:
     return f"{name}.arrow.zst"
 
 
-def _damaged(place: Path, problem: Exception | str) -> DamagedIndex:
-    said = str(problem.strerror if isinstance(problem, NotPlain) else problem)
-    reason = said.strip().split("\n")[0][:100]
-    index = next((folder.parent for folder in place.parents if folder.name == SEGMENTS), "INDEX")
-    return DamagedIndex(f"{place} is damaged: {reason}; covary check {index} lists all that is")
+def _damaged(path: Path, problem: Exception | str) -> DamagedIndex:
+    message = str(problem.strerror if isinstance(problem, NotPlain) else problem)
+    reason = message.strip().split("\n")[0][:100]
+    index = next((folder.parent for folder in path.parents if folder.name == SEGMENTS), "INDEX")
+    return DamagedIndex(f"{path} is damaged: {reason}; covary check {index} lists all that is")
 
 
 def _mapped(file: Path) -> mmap.mmap:

@@ -2,13 +2,12 @@
 
 Key sets that begin with the same key are mostly of one key domain. They make up a block, with a dictionary
 of the keys they hold: a query looks its keys up once for all of them, and each key set names its own by their
-places in that small dictionary. Keys stand there in h_u order, so those of a key set ascend.
+positions in that small dictionary. Keys stand there in h_u order, so those of a key set ascend.
 """
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -24,13 +23,13 @@ LONG_PIECE = 32
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sketched:
+class FlatSketches:
     """Finished tables laid flat: table after table, their key sets, and of each the sketches that share it.
 
     Attributes:
         tables: one row per table.
         names: every name of a column, a granularity or an aggregate, sorted.
-        sketches: the facts of the sketches: places of their tables, names and key sets, and counts.
+        sketches: what is known of the sketches: slots of their tables, names and key sets, and counts.
         sizes: keys of each key set.
         complete: whether a key set holds every key of its column.
         reach: h_u of its last key.
@@ -62,26 +61,28 @@ def build_segment(tables: Sequence[tuple[TableRecord, Sequence[Sketch]]]) -> Seg
         key_sets += shared
         table_of += [number] * len(shared)
     scheme = key_sets[0][0].config.scheme if key_sets else SCHEMES["xxhash64"]
-    return lay_out(_sketched(write_records([record for record, _ in tables]), key_sets, table_of), scheme)
+    return lay_out(
+        _flatten_sketches(write_records([record for record, _ in tables]), key_sets, table_of), scheme
+    )
 
 
 def _share_key_sets(sketches: Sequence[Sketch]) -> list[list[Sketch]]:
     """Bring together the sketches of one key column that ended up with the same keys."""
-    found: dict[tuple[str, str, bytes, bool], list[Sketch]] = {}
+    shared: dict[tuple[str, str, bytes, bool], list[Sketch]] = {}
     last: Sketch | None = None
     name: tuple[str, str, bytes, bool] = ("", "", b"", False)
     for sketch in sketches:
         if last is None or sketch.key_hashes is not last.key_hashes or sketch.pair.key != last.pair.key:
             pair = sketch.pair
             name = (pair.key, pair.granularity, sketch.key_hashes.tobytes(), sketch.complete)
-        found.setdefault(name, []).append(sketch)
+        shared.setdefault(name, []).append(sketch)
         last = sketch
-    return [key_set for key_set in found.values() if key_set[0].size]
+    return [key_set for key_set in shared.values() if key_set[0].size]
 
 
-def _sketched(
+def _flatten_sketches(
     tables: pl.DataFrame, key_sets: Sequence[Sequence[Sketch]], table_of: Sequence[int]
-) -> Sketched:
+) -> FlatSketches:
     sketches = [sketch for key_set in key_sets for sketch in key_set]
     one_each = [key_set[0] for key_set in key_sets]
     key_set_of = np.repeat(np.arange(len(key_sets), dtype=np.uint32), [len(key_set) for key_set in key_sets])
@@ -92,44 +93,44 @@ def _sketched(
         "aggregate": [sketch.aggregate for sketch in sketches],
     }
     names = sorted({name for column in named.values() for name in column})
-    place_of = {name: place for place, name in enumerate(names)}
+    slot_of = {name: slot for slot, name in enumerate(names)}
     counted = {name: [getattr(sketch.counts, name) for sketch in sketches] for name in COUNTED}
-    return Sketched(
+    return FlatSketches(
         tables,
         names,
         {
             "table": np.array(table_of, dtype=np.uint32)[key_set_of],
-            **{fact: np.array([place_of[name] for name in named[fact]], np.uint32) for fact in NAMED},
+            **{field: np.array([slot_of[name] for name in named[field]], np.uint32) for field in NAMED},
             "key_set": key_set_of,
-            **{name: np.array(counts, dtype=_kind_of(name)) for name, counts in counted.items()},
+            **{name: np.array(counts, dtype=_type_of_count(name)) for name, counts in counted.items()},
         },
         np.array([sketch.size for sketch in one_each], dtype=np.int64),
         np.array([sketch.complete for sketch in one_each], dtype=np.bool_),
         np.array([sketch.reach for sketch in one_each], dtype=np.float64),
-        concatenated([stored_hashes(sketch.key_hashes) for sketch in one_each], np.uint64),
-        concatenated([sketch.values for sketch in sketches], np.float64),
+        concatenate_arrays([to_stored_hashes(sketch.key_hashes) for sketch in one_each], np.uint64),
+        concatenate_arrays([sketch.values for sketch in sketches], np.float64),
     )
 
 
-def _kind_of(count: str) -> type:
+def _type_of_count(count: str) -> type:
     return np.float64 if count in {"minimum", "maximum"} else np.int64
 
 
-def stored_hashes(hashes: Hashes) -> Words:
+def to_stored_hashes(hashes: Hashes) -> Words:
     """Write identities of either width as 64 bits without a sign."""
     return hashes.view(f"u{hashes.itemsize}").astype(np.uint64)
 
 
-def identities(stored: Words, scheme: HashScheme) -> Hashes:
+def from_stored_hashes(stored: Words, scheme: HashScheme) -> Hashes:
     """Read identities as they were before they were stored."""
     kind = np.dtype(scheme.identity_type)
     return stored.astype(f"u{kind.itemsize}", copy=False).view(kind)
 
 
-def lay_out(flat: Sketched, scheme: HashScheme) -> Segment:
+def lay_out(flat: FlatSketches, scheme: HashScheme) -> Segment:
     """Invert finished tables: the same in the same order give the same bytes, wherever they come from."""
     widths, set_starts = flat.widths, starts_of(flat.sizes)
-    blocks = _blocks(flat.hashes[set_starts[:-1]])
+    blocks = _number_blocks(flat.hashes[set_starts[:-1]])
     order = np.argsort(blocks, kind="stable")
     ordered_sizes = flat.sizes[order]
     weights = flat.sizes * widths  # entries of each key set
@@ -137,7 +138,7 @@ def lay_out(flat: Sketched, scheme: HashScheme) -> Segment:
     column = np.arange(key_set.size) - starts_of(widths)[key_set]
     with ThreadPoolExecutor(1) as aside:  # numbers are copied while keys are sorted
         values = aside.submit(pieces, flat.values, starts_of(weights)[:-1][order], weights[order])
-        dictionaries = _dictionaries(
+        dictionaries = _lay_out_dictionaries(
             pieces(flat.hashes, set_starts[:-1][order], ordered_sizes), blocks[order], ordered_sizes, scheme
         )
     arrays = {
@@ -157,23 +158,25 @@ def lay_out(flat: Sketched, scheme: HashScheme) -> Segment:
     return Segment.in_memory(arrays, flat.tables, names)
 
 
-def _blocks(first_keys: Words) -> Integers:
+def _number_blocks(first_keys: Words) -> Integers:
     """Number the block of each key set: those that begin with the same key share one until it is full."""
     by_key = np.argsort(first_keys, kind="stable")
-    new_key = _changes(first_keys[by_key])
-    places = np.arange(first_keys.size)
-    within = places - np.maximum.accumulate(np.where(new_key, places, 0))
+    new_key = _mark_run_starts(first_keys[by_key])
+    positions = np.arange(first_keys.size)
+    within = positions - np.maximum.accumulate(np.where(new_key, positions, 0))
     blocks = np.empty(first_keys.size, dtype=np.int64)
     blocks[by_key] = np.cumsum(within % SETS_PER_BLOCK == 0) - 1
     return blocks
 
 
-def _dictionaries(hashes: Words, block_of: Integers, sizes: Integers, scheme: HashScheme) -> dict[str, Array]:
-    """Lay out the keys, each block's dictionary of them, each key set's places in it, and who holds a key."""
+def _lay_out_dictionaries(
+    hashes: Words, block_of: Integers, sizes: Integers, scheme: HashScheme
+) -> dict[str, Array]:
+    """Lay out the keys, each block's dictionary of them, each key set's part of it, and who holds a key."""
     block = np.repeat(block_of, sizes)
-    in_order = sort_by_order(hashes, scheme.order(identities(hashes, scheme)))
+    in_order = sort_by_order(hashes, scheme.order(from_stored_hashes(hashes, scheme)))
     in_order = in_order[np.argsort(block[in_order], kind="stable")]  # by block, and by h_u within it
-    new_entry = _changes(hashes[in_order]) | _changes(block)
+    new_entry = _mark_run_starts(hashes[in_order]) | _mark_run_starts(block)
     starts = starts_of(np.bincount(block[new_entry]))
     members = np.empty(hashes.size, dtype=np.int64)
     members[in_order] = np.cumsum(new_entry) - 1 - starts[block]
@@ -181,23 +184,23 @@ def _dictionaries(hashes: Words, block_of: Integers, sizes: Integers, scheme: Ha
     by_key = np.argsort(dictionary, kind="stable")
     holder = np.repeat(np.arange(starts.size - 1, dtype=np.uint32), np.diff(starts))
     return {
-        "members.entry": _as_entries(members, starts),
+        "members.entry": _to_entries(members, starts),
         "keys.hash": keys,
         "starts.start": starts_of(np.bincount(dictionary, minlength=keys.size)),
         "postings.block": holder[by_key],
-        "postings.entry": _as_entries(np.arange(dictionary.size) - starts[holder], starts)[by_key],
+        "postings.entry": _to_entries(np.arange(dictionary.size) - starts[holder], starts)[by_key],
         "blocks.start": starts,
         "blocks.set": starts_of(np.bincount(block_of, minlength=starts.size - 1)),
         "dictionary.place": dictionary.astype(np.uint32),
     }
 
 
-def _as_entries(places: Integers, starts: Integers) -> Array:
-    """Write places in dictionaries in as few bytes as the largest dictionary allows."""
-    return places.astype(np.uint16 if np.diff(starts).max(initial=0) <= 1 << 16 else np.uint32)
+def _to_entries(positions: Integers, starts: Integers) -> Array:
+    """Write positions in dictionaries in as few bytes as the largest dictionary allows."""
+    return positions.astype(np.uint16 if np.diff(starts).max(initial=0) <= 1 << 16 else np.uint32)
 
 
-def _changes(ordered: Array) -> Truths:
+def _mark_run_starts(ordered: Array) -> Truths:
     """Mark the first of each run of equal items."""
     return np.concatenate([[True], ordered[1:] != ordered[:-1]])[: ordered.size]
 
@@ -223,10 +226,10 @@ def pieces(array: Array, starts: Integers, lengths: Integers) -> Array:
     if before[-1] > LONG_PIECE * lengths.size:  # copied as they are, six times as fast as item by item
         ends = (starts + lengths).tolist()
         return np.concatenate([array[start:end] for start, end in zip(starts.tolist(), ends, strict=True)])
-    found: Array = array[np.arange(before[-1]) + np.repeat(starts - before[:-1], lengths)]
-    return found
+    gathered: Array = array[np.arange(before[-1]) + np.repeat(starts - before[:-1], lengths)]
+    return gathered
 
 
-def concatenated(arrays: Sequence[Array], kind: Any) -> Array:
+def concatenate_arrays(arrays: Sequence[Array], kind: type[np.generic]) -> Array:
     """Put arrays one after the other, also if there are none."""
     return np.concatenate(arrays) if arrays else np.empty(0, dtype=kind)

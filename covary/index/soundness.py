@@ -52,7 +52,7 @@ class Part(IntEnum):
 
 
 class Verdict(NamedTuple):
-    """What a loop found wrong, and with which array."""
+    """What is wrong, if anything is, and with which array."""
 
     fault: Fault
     part: Part

@@ -6,7 +6,6 @@ no task all of it. What a task finds is small: its best pairs, and how many p-va
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -31,7 +30,7 @@ class Pair:
     left: QueryNote
     right: Hit
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the pair as it stands in JSON."""
         return {"left": asdict(self.left), "right": self.right.to_dict()}
 
@@ -76,7 +75,7 @@ class Pairs:
         more = [f"... and {len(self) - PRINTED:,} more"] if len(self) > PRINTED else []
         return "\n".join((f"{self.compared:,} pairs of {self.columns:,} columns compared", *lines, *more))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the answer as it stands in JSON."""
         plain = {name: getattr(self, name) for name in self.__slots__ if name not in {"path", "pairs"}}
         return {"index": self.path} | plain | {"pairs": [pair.to_dict() for pair in self.pairs]}

@@ -1,4 +1,4 @@
-"""The list of candidates as a ranker sees it, with what is dear to know found only when a ranker asks."""
+"""The list of candidates as a ranker sees it, with what is dear to compute only where a ranker asks."""
 
 from collections.abc import Callable, Sequence
 

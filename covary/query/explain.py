@@ -29,25 +29,26 @@ def explain_hit(hit: Hit, asked: PairSketches, index: StoredSketches) -> Explana
         columns = ()
     return Explanation(
         tuple(
-            _met(hit, query, place, notes[column], asked.rows, index) for place, column in enumerate(columns)
+            _match_columns(hit, query, number, notes[column], asked.rows, index)
+            for number, column in enumerate(columns)
         )
     )
 
 
 def _column_notes(table: str, index: StoredSketches) -> dict[str, dict[str, Any]]:
-    found = index.tables.filter(pl.col("name") == table)["columns"]
-    return {note["name"]: note for note in found[0]} if len(found) else {}
+    notes = index.tables.filter(pl.col("name") == table)["columns"]
+    return {note["name"]: note for note in notes[0]} if len(notes) else {}
 
 
-def _met(
+def _match_columns(
     hit: Hit,
     query: SketchWithKey,
-    place: int,
+    number: int,
     note: dict[str, Any],
     rows: pl.DataFrame,
     index: StoredSketches,
 ) -> MetColumns:
-    column, reading = query.key.columns[place], query.key.readings[place]
+    column, reading = query.key.columns[number], query.key.readings[number]
     granularity = hit.granularity if any(reading.granularities) else ""
     mine = _by_text(_own_examples(rows[[column]], reading, index), granularity)
     theirs = _by_text(note["canonical_examples"], granularity)

@@ -86,7 +86,7 @@ class Hit(Estimate):
     damaged: bool = False
     explanation: Explanation | None = None
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the hit as it stands in JSON, its column first."""
         column = {name: getattr(self, name) for name in ("table", "key", "value", "aggregate")}
         return column | asdict(self)
@@ -245,14 +245,14 @@ class Hits(Sequence[Hit]):
         )
         return "\n".join((f"{self.shown_of} columns join on {self.query.key}", *lines))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the answer as it stands in JSON."""
         by_chance = None if self.by_chance is None else [hit.to_dict() for hit in self.by_chance]
         return asdict(self) | {"hits": [hit.to_dict() for hit in self.hits], "by_chance": by_chance}
 
 
 def estimate_text(hit: Hit) -> str:
-    """Return what was found of a hit, as a printed answer has it."""
+    """Return the estimate of a hit, as a printed answer has it."""
     return (
         f"{_number(hit.correlation)} [{_number(hit.low)}, {_number(hit.high)}] "
         f"n={hit.sample_size} of {'' if hit.exact else '~'}{hit.join_size:.0f} q={hit.q_value:.2g}"

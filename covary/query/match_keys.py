@@ -1,4 +1,4 @@
-"""The first step of a query, compiled: its keys, found among those of a segment and sorted by block."""
+"""The first step of a query, compiled: its keys, looked up in a segment and sorted by block."""
 
 from typing import NamedTuple
 
@@ -53,15 +53,15 @@ def _find(wanted: Words, checked: CheckedArray) -> tuple[Integers, bool]:
     last = hashes.size - 1
     if last < 0:
         return np.full(wanted.size, -1), True
-    found = np.zeros(wanted.size, np.int64)
+    positions = np.zeros(wanted.size, np.int64)
     per_step = max(float(hashes[last]), 1.0) / max(last, 1)
     for _ in range(4):  # each leaves the square root of the distance
         # All keys a step at a time, so that their waits for memory overlap.
         for i in range(wanted.size):
-            step = int((float(wanted[i]) - float(hashes[unsigned(found[i])])) / per_step)
-            found[i] = min(last, max(0, found[i] + step))
+            step = int((float(wanted[i]) - float(hashes[unsigned(positions[i])])) / per_step)
+            positions[i] = min(last, max(0, positions[i] + step))
     for i in range(wanted.size):
-        position = found[i]
+        position = positions[i]
         low, high = max(0, position - FEW_STEPS), min(last, position + FEW_STEPS)
         if hashes[low] > wanted[i] or hashes[high] < wanted[i]:  # hashes that are not spread evenly
             position = _search(hashes, wanted[i])
@@ -75,9 +75,9 @@ def _find(wanted: Words, checked: CheckedArray) -> tuple[Integers, bool]:
         seen = checked.seen[unsigned(before) // HASHES_PER_PIECE]
         seen &= checked.seen[unsigned(after) // HASHES_PER_PIECE]
         if not seen and not is_sound_between(checked, before, after + 1):
-            return found, False
-        found[i] = position if hashes[position] == wanted[i] else -1
-    return found, True
+            return positions, False
+        positions[i] = position if hashes[position] == wanted[i] else -1
+    return positions, True
 
 
 @compiled

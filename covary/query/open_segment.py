@@ -8,9 +8,9 @@ import numpy as np
 import polars as pl
 
 from covary.arrays import Array, Floats, Integers, Slots, Truths
-from covary.index.segment_arrays import blocks_of, named_by, places_below
+from covary.index.segment_arrays import read_blocks, read_name_slots, read_slots_below
 from covary.index.segment_files import COUNTED, NAMED, Segment
-from covary.index.segment_layout import build_segment, identities, stored_hashes
+from covary.index.segment_layout import build_segment, from_stored_hashes, to_stored_hashes
 from covary.index.soundness import Blocks
 from covary.index.table_records import TableRecord
 from covary.query.score_sketches import Query, score_sketches
@@ -37,7 +37,7 @@ class Candidates:
     asked: Integers
 
     def only(self, kept: Array) -> "Candidates":
-        """Return some of the candidates, by mask or by place."""
+        """Return some of the candidates, by mask or by position."""
         return Candidates(*(getattr(self, name)[kept] for name in self.__slots__))
 
     @classmethod
@@ -61,7 +61,7 @@ class OpenSegment:
     @cached_property
     def table_count(self) -> int:
         """How many tables the segment holds, with those that were removed."""
-        return self.segment.places.height
+        return self.segment.table_list.height
 
     @cached_property
     def tables(self) -> pl.DataFrame:
@@ -70,8 +70,8 @@ class OpenSegment:
 
     @cached_property
     def table_of(self) -> Slots:
-        """The place of each sketch's table."""
-        return places_below(self.segment, "sketches.table", self.table_count)
+        """The row of each sketch's table."""
+        return read_slots_below(self.segment, "sketches.table", self.table_count)
 
     @cached_property
     def living(self) -> Truths:
@@ -87,7 +87,7 @@ class OpenSegment:
 
     def sketched_tables(self) -> list[str]:
         """Name the tables that are left and have a sketch."""
-        names = self.segment.places["name"]
+        names = self.segment.table_list["name"]
         return names.gather(np.unique(self.table_of[self.living])).to_list()
 
     @cached_property
@@ -96,7 +96,7 @@ class OpenSegment:
 
     @cached_property
     def _blocks(self) -> Blocks:
-        return blocks_of(self.segment)
+        return read_blocks(self.segment)
 
     def score(self, query: Sketch, measure: str) -> Candidates:
         """Score every sketch that shares a key with the query, block after block."""
@@ -115,7 +115,7 @@ class OpenSegment:
     def _measure(
         self, query: Sketch, measure: str, wanted: Truths, *, closely: bool = False
     ) -> tuple[Integers, Moments]:
-        asked = Query(stored_hashes(query.key_hashes), query.values)
+        asked = Query(to_stored_hashes(query.key_hashes), query.values)
         return score_sketches(asked, self._blocks, self.segment.arrays, measure, wanted, closely=closely)
 
     def _sampled_share(self, query: Sketch, joined: Integers) -> Floats:
@@ -125,16 +125,16 @@ class OpenSegment:
         complete, reach = arrays["key_sets.complete"][key_set].astype(bool), arrays["key_sets.reach"][key_set]
         thresholds = np.where(complete, 1.0, reach)
         whole_to = np.where(complete, reach, np.inf)  # a cut column is never seen whole
-        # Where two keys may share a place in the order, one tied with the last may have been cut.
+        # Where two keys may share a rank in the order, one tied with the last may have been cut.
         within = np.less if self.config.scheme.ties else np.less_equal
         seen_whole = within(whole_to, query.threshold)
         if query.complete:
             seen_whole |= within(query.reach, thresholds)
         return np.where(seen_whole, 1.0, np.minimum(thresholds, query.threshold))
 
-    def named(self, number: int, fact: str) -> str:
+    def named(self, number: int, field: str) -> str:
         """Return the key, value, granularity or aggregate of one sketch."""
-        return str(self.segment.names[int(self._names_of(fact)[number])])
+        return str(self.segment.names[int(self._names_of(field)[number])])
 
     def columns(self, numbers: Integers) -> pl.DataFrame:
         """Return the key, value, granularity and aggregate of sketches."""
@@ -142,21 +142,21 @@ class OpenSegment:
             {name: self.segment.names.gather(self._names_of(name)[numbers]) for name in NAMED}
         )
 
-    def _names_of(self, fact: str) -> Slots:
-        """Return the place of each sketch's key, value, granularity or aggregate among the names."""
-        if fact not in self._named:
-            self._named[fact] = named_by(self.segment, fact)
-        return self._named[fact]
+    def _names_of(self, field: str) -> Slots:
+        """Return the slot of each sketch's key, value, granularity or aggregate among the names."""
+        if field not in self._named:
+            self._named[field] = read_name_slots(self.segment, field)
+        return self._named[field]
 
     def is_damaged(self, number: int) -> bool:
         """Whether something was wrong with the table that a sketch was made from."""
-        return bool(self.segment.places["damaged"][int(self.table_of[number])])
+        return bool(self.segment.table_list["damaged"][int(self.table_of[number])])
 
     def sketch(self, number: int) -> Sketch:
         """Return one sketch as it was built."""
         _ = self._blocks  # nothing leads outside
         arrays, key, value, granularity, aggregate = (
-            self.segment.arrays, *(self.named(number, fact) for fact in NAMED),
+            self.segment.arrays, *(self.named(number, field) for field in NAMED),
         )  # fmt: skip
         key_set = arrays["sketches.key_set"][number]
         size = int(arrays["key_sets.size"][key_set])
@@ -164,12 +164,12 @@ class OpenSegment:
         entries = arrays.between("members.entry", start, start + size).astype(np.int64)
         dictionary = arrays["blocks.start"][arrays["key_sets.block"][key_set]]
         hashes = arrays.at("keys.hash", arrays.at("dictionary.place", dictionary + entries).astype(np.int64))
-        own = identities(hashes, self.config.scheme)
+        own = from_stored_hashes(hashes, self.config.scheme)
         if not self.config.scheme.are_in_order(own):
             raise arrays.impossible("dictionary.place")
         start = int(arrays["sketches.value_start"][number])
         values = arrays.between("values.value", start, start + size)
-        table = self.segment.places["name"][int(self.table_of[number])]
+        table = self.segment.table_list["name"][int(self.table_of[number])]
         return Sketch(
             ColumnPair(table, key, value, granularity),
             aggregate,

@@ -68,7 +68,7 @@ class StoredSketches:
 
     @cached_property
     def tables(self) -> pl.DataFrame:
-        """One row per table that was found, with the reason where it was skipped."""
+        """One row per table of its sources, with the reason where it was skipped."""
         parts = [segment.tables for segment in self.segments]
         return pl.concat(parts) if parts else pl.DataFrame(schema=TABLES)
 
@@ -84,10 +84,10 @@ class StoredSketches:
     def score(self, query: Sketch, measure: str = "pearson", asked: int = 0) -> Candidates:
         """Score every sketch that shares a key with the query, which may be one of several."""
         check_comparable(self.config, query.config)
-        found = [segment.score(query, measure) for segment in self.segments]
-        joined = Candidates.of_all(found)
-        if len(found) > 1:
-            firsts = np.repeat(self._firsts[:-1], [each.sketches.size for each in found])
+        scored = [segment.score(query, measure) for segment in self.segments]
+        joined = Candidates.of_all(scored)
+        if len(scored) > 1:
+            firsts = np.repeat(self._firsts[:-1], [each.sketches.size for each in scored])
             joined = replace(joined, sketches=joined.sketches + firsts)
         return replace(joined, asked=np.full_like(joined.sketches, asked)) if asked else joined
 
@@ -103,13 +103,13 @@ class StoredSketches:
     def _moments(self, query: Sketch, measure: str, sketches: Integers) -> Moments:
         ascending = np.sort(sketches)
         parts = np.split(ascending, np.searchsorted(ascending, self._firsts[1:-1]))
-        found = [
+        measured = [
             segment.moments(query, measure, part - first)
             for segment, part, first in zip(self.segments, parts, self._firsts, strict=False)
             if part.size
         ]
-        place = np.searchsorted(ascending, sketches)
-        return Moments(*(np.concatenate(moment)[place] for moment in zip(*found, strict=True)))
+        row = np.searchsorted(ascending, sketches)
+        return Moments(*(np.concatenate(moment)[row] for moment in zip(*measured, strict=True)))
 
     def sketch_at(self, number: int) -> Sketch:
         """Return a sketch by its number in the index."""
@@ -134,41 +134,43 @@ class StoredSketches:
     def tables_at(self, numbers: Integers) -> Integers:
         """Return the number, in the index, of the table that each sketch was made from."""
         tables = np.cumsum([0, *(segment.table_count for segment in self.segments)])
-        found = np.empty(numbers.size, dtype=np.int64)
+        table_of = np.empty(numbers.size, dtype=np.int64)
         for segment, first, last, before in zip(
             self.segments, self._firsts, self._firsts[1:], tables, strict=False
         ):
             own = (numbers >= first) & (numbers < last)
-            found[own] = segment.table_of[numbers[own] - first].astype(np.int64) + before
-        return found
+            table_of[own] = segment.table_of[numbers[own] - first].astype(np.int64) + before
+        return table_of
 
     def columns_at(self, numbers: Integers) -> pl.DataFrame:
         """Return the key, value, granularity and aggregate of sketches."""
         segments = np.searchsorted(self._firsts, numbers, side="right") - 1
         parts: list[pl.DataFrame] = []
-        places: list[npt.NDArray[np.intp]] = []
+        rows: list[npt.NDArray[np.intp]] = []
         for number in np.unique(segments).tolist():
             own = np.flatnonzero(segments == number)
             parts.append(self.segments[number].columns(numbers[own] - self._firsts[number]))
-            places.append(own)
+            rows.append(own)
         if not parts:
             return pl.DataFrame(schema=dict.fromkeys(NAMED, pl.String))
-        return pl.concat(parts).select(pl.all().gather(np.argsort(np.concatenate(places))))
+        return pl.concat(parts).select(pl.all().gather(np.argsort(np.concatenate(rows))))
 
     def column_names(self, table: str) -> list[str]:
         """Return the columns of a table, by its name."""
-        found = self.tables.filter(pl.col("name") == table)["columns"]
-        return [column["name"] for column in found[0]] if len(found) else []
+        columns = self.tables.filter(pl.col("name") == table)["columns"]
+        return [column["name"] for column in columns[0]] if len(columns) else []
 
-    def sketches_made_from(self, place: str | None) -> Integers:
+    def sketches_made_from(self, location: str | None) -> Integers:
         """Return the numbers of the sketches that were made from a table, by where it is."""
-        return self._numbers_of(TABLE_LOCATION, place) if place else np.empty(0, dtype=np.int64)
+        return self._numbers_of(TABLE_LOCATION, location) if location else np.empty(0, dtype=np.int64)
 
-    def _numbers_of(self, fact: pl.Expr, wanted: str) -> Integers:
-        """Return the numbers of the sketches of the tables with a name or a place."""
+    def _numbers_of(self, field: pl.Expr, wanted: str) -> Integers:
+        """Return the numbers of the sketches of the tables with a name or a location."""
         numbers: list[Integers] = [np.empty(0, dtype=np.int64)]
         for segment, first in zip(self.segments, self._firsts, strict=False):
-            tables = np.flatnonzero(segment.segment.places.select(fact.eq(wanted)).to_series().to_numpy())
+            tables = np.flatnonzero(
+                segment.segment.table_list.select(field.eq(wanted)).to_series().to_numpy()
+            )
             if tables.size:
                 numbers.append(first + np.flatnonzero(np.isin(segment.table_of, tables) & segment.living))
         return np.concatenate(numbers)

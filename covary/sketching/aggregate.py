@@ -188,19 +188,38 @@ def _sum_over(states: States, count: Integers | float) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """An aggregate: the state it needs beside the count, and how states become the value."""
+    """An aggregate.
+
+    Attributes:
+        states: that it needs beside the count.
+        finish: makes states the value.
+        words: how it makes one number of several rows, as a passive: "averaged".
+        bounds: of its value for up to so many rows of numbers between a lowest and a highest.
+    """
 
     states: frozenset[str]
     finish: Callable[[States], Floats]
+    words: str
+    bounds: Callable[[float, float, float], tuple[float, float]] = lambda low, high, rows: (low, high)
 
 
 # Adding 0 turns -0 into 0: which of the two a minimum finds depends on the order of the rows.
 AGGREGATES = {
-    "mean": Aggregate(frozenset({"sum"}), _mean),
-    "sum": Aggregate(frozenset({"sum"}), _sum),
-    "count": Aggregate(frozenset(), lambda states: states["count"].astype(np.float64)),
-    "min": Aggregate(frozenset({"min"}), lambda states: states["min"] + 0.0),
-    "max": Aggregate(frozenset({"max"}), lambda states: states["max"] + 0.0),
-    "first": Aggregate(frozenset({"first"}), lambda states: states["first"]),
-    "last": Aggregate(frozenset({"last"}), lambda states: states["last"]),
+    "mean": Aggregate(frozenset({"sum"}), _mean, "averaged"),
+    "sum": Aggregate(
+        frozenset({"sum"}),
+        _sum,
+        "summed",
+        lambda low, high, rows: (min(low, low * rows), max(high, high * rows)),
+    ),
+    "count": Aggregate(
+        frozenset(),
+        lambda states: states["count"].astype(np.float64),
+        "counted",
+        lambda low, high, rows: (1.0, rows),
+    ),
+    "min": Aggregate(frozenset({"min"}), lambda states: states["min"] + 0.0, "to the smallest"),
+    "max": Aggregate(frozenset({"max"}), lambda states: states["max"] + 0.0, "to the largest"),
+    "first": Aggregate(frozenset({"first"}), lambda states: states["first"], "to the first"),
+    "last": Aggregate(frozenset({"last"}), lambda states: states["last"], "to the last"),
 }

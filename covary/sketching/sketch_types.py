@@ -148,16 +148,8 @@ class Sketch:
         held = (float(self.values.min()), float(self.values.max())) if self.size else (inf, -inf)
         if self.complete:
             return held
-        least, most = self._range_beyond()
-        return min(held[0], least), max(held[1], most)
-
-    def _range_beyond(self) -> Range:
-        """Bounds of the numbers of keys that were cut off, of which only the column's raw range is known."""
-        raw = self.counts.minimum, self.counts.maximum
-        if self.aggregate not in ("sum", "count"):
-            return raw
-        # Every key held has a row at least; at most the rest belongs to one key that was cut.
+        # Of keys that were cut off only the column's own range is known. Every key held has a row at least;
+        # at most the rest belongs to one key that was cut.
         rows = float(max(1, self.counts.kept_rows - self.size))
-        if self.aggregate == "count":
-            return 1.0, rows
-        return min(raw[0], raw[0] * rows), max(raw[1], raw[1] * rows)
+        least, most = AGGREGATES[self.aggregate].bounds(self.counts.minimum, self.counts.maximum, rows)
+        return min(held[0], least), max(held[1], most)

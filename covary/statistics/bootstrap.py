@@ -84,7 +84,7 @@ class _Resampling:
 
     @classmethod
     def of(cls, x: Floats, y: Floats, seed: int) -> "_Resampling":
-        # The last place is for the one pair too many that an odd number of pairs draws: it adds nothing.
+        # The last row is for the one point too many that an odd number of points draws: it adds nothing.
         unit_x, unit_y = np.append(standardised(x), 0.0), np.append(standardised(y), 0.0)
         # A view or a read-only array would be compiled for anew: hence the copies.
         return cls(np.array(x), np.array(y), unit_x, unit_y, unsigned(int(seed) % 2**64))

@@ -156,12 +156,12 @@ def _count_inversions(values: Floats) -> tuple[int, Floats]:
 @compiled
 def _merge(values: Floats, merged: Floats, start: int, middle: int, end: int) -> int:
     inversions, left, right = 0, start, middle
-    for place in range(start, end):
+    for row in range(start, end):
         if right == end or (left < middle and values[left] <= values[right]):
-            merged[place] = values[left]
+            merged[row] = values[left]
             left += 1
         else:
-            merged[place] = values[right]
+            merged[row] = values[right]
             right += 1
             inversions += middle - left
     return inversions

@@ -59,10 +59,10 @@ def small_sample_lengths(
     bounded = (half_width > 0) & (half_width < np.inf)
     low, half_width = np.where(bounded, low, 0.0), np.where(bounded, half_width, np.inf)
     off = deviation(np.maximum(size, 1.0), COMPARED_AT)
-    places = sum((mean / 2.0 - low) / half_width for mean in means)
+    middles = sum((mean / 2.0 - low) / half_width for mean in means)
     # No deviation exceeds half the width; one that overflowed on the way is taken for that.
     spread = np.prod([np.minimum(each / 2.0 / half_width, 1.0) for each in deviations], axis=0)
-    length: Floats = 2.0 * off * (1.0 + places) / np.maximum(spread, SMALLEST_SPREAD)
+    length: Floats = 2.0 * off * (1.0 + middles) / np.maximum(spread, SMALLEST_SPREAD)
     return np.where(np.isnan(deviations[0]) | np.isnan(deviations[1]), np.nan, length)
 
 
@@ -87,5 +87,5 @@ def _variance_bound(values: Floats, off: float) -> float:
 
 
 def _ratio(top: float, bottom: float) -> float:
-    """Divide; without a bottom nothing is known but that the ratio is large."""
+    """Divide; where the denominator is 0, return infinity."""
     return top / bottom if bottom > 0 else float(np.copysign(np.inf, top))

@@ -81,8 +81,8 @@ def distinct_keys(sketch: Sketch, estimator: str = "unbiased") -> SetEstimate:
     """Count or estimate the distinct keys of a column by (k-1)/U(k), or by the basic k/U(k)."""
     require_sketches(sketch)
     taken_off = chosen(estimator, DISTINCT_ESTIMATORS, "estimator of distinct keys")
-    found = _scaled_up(sketch.size - taken_off, sketch.threshold)
-    return _within(found, *_possible_distinct(sketch))
+    estimate = _scaled_up(sketch.size - taken_off, sketch.threshold)
+    return _within(estimate, *_possible_distinct(sketch))
 
 
 def compare_key_sets(left: Sketch, right: Sketch, shared: Hashes | None = None) -> KeySets:
@@ -183,13 +183,13 @@ def _meet(
     return both, SetEstimate(both.value / max(wide_keys.value, 1.0), share.error)
 
 
-def _sampled_share(found: int, sampled: int, of_all: float) -> SetEstimate:
+def _sampled_share(count: int, sampled: int, of_all: float) -> SetEstimate:
     """Estimate a share from a sample without replacement (hypergeometric)."""
-    likely_found, likely_missed = max(found, LEAST_COUNT), max(sampled - found, LEAST_COUNT)
+    likely_counted, likely_missed = max(count, LEAST_COUNT), max(sampled - count, LEAST_COUNT)
     unseen = 1 - sampled / of_all
     sampled = max(sampled, 1)
-    variance = likely_found * likely_missed / sampled**2 / max(sampled - 1, 1) * unseen
-    return _as_share(SetEstimate(found / sampled, sqrt(variance)))
+    variance = likely_counted * likely_missed / sampled**2 / max(sampled - 1, 1) * unseen
+    return _as_share(SetEstimate(count / sampled, sqrt(variance)))
 
 
 def _scaled_up(count: int, rate: float) -> SetEstimate:

@@ -5,7 +5,6 @@ least as strongly related? Whether the sample is a part of the join or all of it
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -37,8 +36,8 @@ def p_values(sample: Moments) -> Floats:
     """
     plain = quick_p_values(sample.correlation, sample.size)
     chance = np.fmax(np.fmax(plain, _heavy_tailed(sample)), _skewed(sample, plain))
-    for place in np.flatnonzero(_are_two_valued(sample) & ~np.isnan(plain)):
-        chance[place] = max(chance[place], _fisher_exact(Moments(*(moment[place] for moment in sample))))
+    for number in np.flatnonzero(_are_two_valued(sample) & ~np.isnan(plain)):
+        chance[number] = max(chance[number], _fisher_exact(Moments(*(each[[number]] for each in sample))))
     return chance
 
 
@@ -49,20 +48,21 @@ def _are_two_valued(sample: Moments) -> Truths:
     return x_two & y_two
 
 
-def _fisher_exact(sample: Any) -> float:
+def _fisher_exact(sample: Moments) -> float:
     """Return the chance of a larger |r| of two-valued columns, by counting shuffles (Fisher's exact test)."""
     from scipy.special import gammaln  # noqa: PLC0415
 
-    n = sample.size
-    x_share, y_share = (0.5 - 0.5 * s / np.sqrt(4.0 + s * s) for s in (sample.x_skewness, sample.y_skewness))
+    n, r = sample.size.item(), sample.correlation.item()
+    skewness = sample.x_skewness.item(), sample.y_skewness.item()
+    x_share, y_share = (0.5 - 0.5 * s / np.sqrt(4.0 + s * s) for s in skewness)
     spread = np.sqrt(x_share * (1.0 - x_share) * y_share * (1.0 - y_share))
     in_x, in_y = round(n * x_share), round(n * y_share)
-    met = round(n * (sample.correlation * spread + x_share * y_share))
+    met = round(n * (r * spread + x_share * y_share))
     counts = np.arange(max(0, in_x + in_y - int(n)), min(in_x, in_y) + 1)
 
     def ways(among: float, taken: Floats | float) -> Floats:
-        found: Floats = gammaln(among + 1.0) - gammaln(taken + 1.0) - gammaln(among - taken + 1.0)
-        return found
+        choices: Floats = gammaln(among + 1.0) - gammaln(taken + 1.0) - gammaln(among - taken + 1.0)
+        return choices
 
     chances = np.exp(ways(in_x, counts) + ways(n - in_x, in_y - counts) - ways(n, in_y))
     expected = in_x * in_y / n

@@ -23,7 +23,7 @@ from covary.cli.progress import _bar
 from covary.cli.terminal import show
 from covary.cli.words import lines_of, table_of
 from covary.index.check import Inspection
-from covary.index.commit import building, commit
+from covary.index.commit import commit, open_draft
 from covary.index.history import Change
 from covary.index.manifest import Manifest
 from covary.index.segment_files import write_segment
@@ -82,7 +82,7 @@ def index(tmp_path):
     odd = [replace(sketch, pair=replace(sketch.pair, value=f"o{HOSTILE}")) for sketch in made]
     skipped = hostile_record(name=f"s{HOSTILE}", problem=HOSTILE, source="")
     away = replace(skipped, name=f"a{HOSTILE}", path=HOSTILE, member=None)
-    with building(folder) as draft:
+    with open_draft(folder) as draft:
         records = [(hostile_record(), made + odd), (skipped, []), (away, [])]
         stored = write_segment(build_segment(records), draft.folder)
         names = ((HOSTILE, f"z{HOSTILE}"),) * 4
@@ -197,7 +197,7 @@ def test_a_key_that_is_named_like_two_columns_is_no_reason_to_end(tmp_path):
     made = finish(sketch_rows(rows, [exact_key("k")], numbers, CONFIG, "t"), CONFIG)
     lying = [replace(each, pair=replace(each.pair, key="k,v")) for each in made]
     notes = tuple(ColumnNote(name, "text", "key", "", (name,)) for name in ("k", "v"))
-    with building(tmp_path / "i") as draft:
+    with open_draft(tmp_path / "i") as draft:
         segment = build_segment([(TableRecord("t", "/t", 60, columns=notes), lying)])
         commit(draft, Manifest(CONFIG, (write_segment(segment, draft.folder),)))
     asked = pl.DataFrame({"k": KEYS, "v": numbers["v"]})

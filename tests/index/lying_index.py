@@ -14,7 +14,7 @@ import polars as pl
 from covary.build.upkeep import compact_index
 from covary.errors import CovaryError, DamagedIndex
 from covary.index.check import check_index
-from covary.index.commit import building, commit
+from covary.index.commit import commit, open_draft
 from covary.index.manifest import Manifest
 from covary.index.segment_files import Segment, write_segment
 from covary.index.segment_layout import build_segment
@@ -136,7 +136,7 @@ def main(folder, some):
             index = folder / f"{name}-{lie}".replace(" ", "-")
             lying = {**arrays, **of_one_length(name, altered, arrays)}
             segment = Segment.in_memory(lying, honest.tables, names)
-            with building(index) as draft:
+            with open_draft(index) as draft:
                 commit(draft, Manifest(CONFIG, (write_segment(segment, draft.folder),)))
             for command in SOME_COMMANDS if some else COMMANDS:
                 run = COMMANDS[command]

@@ -9,7 +9,7 @@ import pytest
 
 from covary.errors import CannotWrite, DamagedIndex, IndexBusy, NotAnIndex, UnsupportedFormat
 from covary.index.check import check_index, require_sound
-from covary.index.commit import building, commit
+from covary.index.commit import commit, open_draft
 from covary.index.history import read_history
 from covary.index.manifest import Manifest, read_manifest
 from covary.index.segment_files import FILES, write_segment
@@ -32,7 +32,7 @@ def segment_of(table, rows=30):
 
 
 def write_index(folder, table="t", fail=None):
-    with building(folder) as draft:
+    with open_draft(folder) as draft:
         stored = write_segment(segment_of(table), draft.folder)
         if fail:
             raise fail
@@ -72,7 +72,7 @@ def test_an_altered_file_is_named(index, name):
     content[len(content) // 2] ^= 1
     file.write_bytes(content)
     assert any(damaged.endswith(name) for damaged in check_index(index).damaged)
-    with building(index) as draft, pytest.raises(DamagedIndex, match=f"{name} is damaged: "):
+    with open_draft(index) as draft, pytest.raises(DamagedIndex, match=f"{name} is damaged: "):
         require_sound(draft.index, read_manifest(index).segments[0], CONFIG.scheme)
 
 
@@ -133,7 +133,7 @@ def test_a_segment_that_is_a_file_is_damage(index):
 
 def test_a_second_writer_is_refused_and_told_who_writes(index):
     before = files_of(index / "segments")
-    with building(index) as draft:
+    with open_draft(index) as draft:
         with pytest.raises(IndexBusy, match=rf"being written by process {os.getpid()} on .*; try again"):
             write_index(index, "other")
         commit(draft, Manifest(CONFIG, (write_segment(segment_of("mine"), draft.folder),)))
@@ -143,7 +143,7 @@ def test_a_second_writer_is_refused_and_told_who_writes(index):
 
 
 def test_a_second_writer_of_a_first_build_leaves_it_alone(tmp_path):
-    with building(tmp_path / "index") as draft:
+    with open_draft(tmp_path / "index") as draft:
         with pytest.raises(IndexBusy):
             write_index(tmp_path / "index")
         assert draft.folder.exists()
@@ -152,7 +152,7 @@ def test_a_second_writer_of_a_first_build_leaves_it_alone(tmp_path):
 
 
 def test_a_writer_without_the_lock_is_noticed_at_the_end(index):
-    with pytest.raises(IndexBusy, match="in the meantime"), building(index) as draft:
+    with pytest.raises(IndexBusy, match="in the meantime"), open_draft(index) as draft:
         stored = write_segment(segment_of("late"), draft.folder)
         (index / "manifest.json").write_text((index / "manifest.json").read_text() + " ")
         commit(draft, Manifest(CONFIG, (stored,)))
@@ -178,7 +178,7 @@ def test_what_is_no_index_is_refused(tmp_path):
 
 def test_an_index_whose_first_build_is_not_done_says_so(tmp_path):
     index = tmp_path / "new"
-    with building(index), pytest.raises(NotAnIndex, match="not an index yet: its first build is not done"):
+    with open_draft(index), pytest.raises(NotAnIndex, match="not an index yet: its first build is not done"):
         open_index(index)
     with pytest.raises(NotAnIndex, match="does not exist; make one"):
         open_index(index)

@@ -12,7 +12,7 @@ import pytest
 from covary.errors import DamagedIndex, StoreError
 from covary.index import plain_arrow as plainarrow
 from covary.index.check import check_index
-from covary.index.commit import building, commit
+from covary.index.commit import commit, open_draft
 from covary.index.manifest import Manifest
 from covary.index.plain_arrow import NotPlainArrow, pack_table, read_batch, unpack_table
 from covary.index.segment_files import (
@@ -182,7 +182,7 @@ def write_lying(folder, **altered):
     honest = lying_index.honest_segment()
     arrays = {name: honest.arrays[name] for name in honest.arrays} | altered
     lying = Segment.in_memory(arrays, honest.tables, honest.names.to_frame("name"))
-    with building(folder) as draft:
+    with open_draft(folder) as draft:
         commit(draft, Manifest(lying_index.CONFIG, (write_segment(lying, draft.folder),)))
 
 

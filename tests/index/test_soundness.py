@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from covary.errors import DamagedIndex
 from covary.index.check import check_index
 from covary.index.checksums import PIECE_BYTES, checksums_of, in_memory
-from covary.index.commit import building, commit
+from covary.index.commit import commit, open_draft
 from covary.index.manifest import Manifest, read_manifest
 from covary.index.segment_files import ARRAYS, FILES, write_segment
 from covary.index.segment_layout import build_segment
@@ -30,7 +30,7 @@ def segment_in(index):
 
 
 def write_index(folder, segment, config):
-    with building(folder) as draft:
+    with open_draft(folder) as draft:
         commit(draft, Manifest(config, (write_segment(segment, draft.folder),)))
 
 

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from covary.index.commit import building, commit
+from covary.index.commit import commit, open_draft
 from covary.index.manifest import Manifest
-from covary.index.merge import all_of, merged
+from covary.index.merge import merge_segments, take_all_tables
 from covary.index.segment_files import write_segment
 from covary.index.segment_layout import build_segment
 from covary.index.table_records import TableRecord
@@ -117,7 +117,7 @@ def test_folding_segments_equals_building_all_at_once(hash_name, seed, cut):
     tables = random_tables(seed, config)
     whole = build_segment(tables)
     parts = build_segment(tables[:cut]), build_segment([]), build_segment(tables[cut:])
-    [folded] = merged(map(all_of, parts), config.scheme)
+    [folded] = merge_segments(map(take_all_tables, parts), config.scheme)
     assert folded.tables.equals(whole.tables)
     assert folded.names.equals(whole.names)
     assert {name: (array.dtype, array.tobytes()) for name, array in folded.arrays.items()} == {
@@ -146,7 +146,7 @@ def test_an_index_returns_the_sketches_that_were_put_in(hash_name, tmp_path):
     for seed, part in enumerate(parts):
         part[:] = [(TableRecord(f"{seed}{record.name}", record.path), sketches) for record, sketches in part]
     folder = tmp_path / "index"
-    with building(folder) as draft:
+    with open_draft(folder) as draft:
         stored = [write_segment(build_segment(part), draft.folder) for part in parts]
         commit(draft, Manifest(config, tuple(stored)))
     index = Index.open(folder)
