@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING, Any, Protocol
 import pyarrow as pa
 
 from covary.errors import CannotWrite
-from covary.index.commit import cannot_write
+from covary.index.commit import explain_write_error
 from covary.pipeline.partial_rows import sql_of
 from covary.pipeline.plan import PARTS, TaskSettings
 from covary.pipeline.reading_process import UNWATCHED, Watch
@@ -95,7 +95,7 @@ def require_done(answers: Iterable[Answer], settings: TaskSettings) -> None:
     for answer in answers:
         if answer["error"]:
             index = Path(settings.scratch).parent
-            raise cannot_write(index, OSError(answer["error"], answer["message"]))
+            raise explain_write_error(index, OSError(answer["error"], answer["message"]))
 
 
 def bring_home(answers: "DataFrame", settings: TaskSettings) -> None:

@@ -8,7 +8,6 @@ import numpy.typing as npt
 from covary.arrays import Integers, Words
 from covary.compiled import compiled, unsigned
 from covary.index.checksums import PIECE_BYTES, CheckedArray
-from covary.index.segment_files import SoundArrays
 from covary.index.soundness import (
     SOUND,
     Blocks,
@@ -31,16 +30,6 @@ class KeyMatches(NamedTuple):
     entries: npt.NDArray[np.int32]  # position of the key in the block's dictionary
     query_rows: npt.NDArray[np.int32]  # row of the key in the query
     sketches: int  # how many sketches may share a key
-
-
-def match_keys(hashes: Words, blocks: Blocks, arrays: SoundArrays) -> KeyMatches:
-    """Look up the keys of a query, given in h_u order, in every block of a segment."""
-    positions, sound = _find(hashes, blocks.hashes)
-    if not sound:
-        raise arrays.altered("keys.hash")
-    starts, entries, rows, verdict = _sort_by_block(positions, blocks)
-    arrays.require_sound(verdict)
-    return KeyMatches(starts, entries, rows, int(_count_sketches(starts, blocks.layout)))
 
 
 @compiled
@@ -93,13 +82,14 @@ def _search(hashes: Words, wanted: np.uint64) -> int:
 
 
 @compiled
-def _sort_by_block(
-    keys: Integers, blocks: Blocks
-) -> tuple[Integers, npt.NDArray[np.int32], npt.NDArray[np.int32], Verdict]:
-    """Sort the postings of the keys by block: the position in its dictionary, and the row of the query."""
+def match_keys(hashes: Words, blocks: Blocks) -> tuple[KeyMatches, Verdict]:  # noqa: C901
+    """Look up the keys of a query, given in h_u order, and sort their postings by block."""
+    keys, sound = _find(hashes, blocks.hashes)
     starts, ends = np.zeros(keys.size, np.int64), np.zeros(keys.size, np.int64)
     block_ends = np.zeros(blocks.layout.set_starts.size, np.int64)
-    none = np.empty(0, np.int32)
+    none = KeyMatches(block_ends, np.empty(0, np.int32), np.empty(0, np.int32), 0)
+    if not sound:
+        return none, Verdict(Fault.ALTERED, Part.KEYS__HASH)
     posting_starts, holders = blocks.posting_starts.array, blocks.posting_blocks.array
     entries = blocks.posting_entries.array
     every = 0
@@ -109,12 +99,12 @@ def _sort_by_block(
         if not blocks.keys_seen[keys[i]]:
             verdict = check_key(keys[i], blocks)
             if verdict.fault != Fault.NONE:
-                return block_ends, none, none, verdict
+                return none, verdict
             blocks.keys_seen[keys[i]] = 1
         starts[i], ends[i] = posting_starts[keys[i]], posting_starts[keys[i] + 1]
         every += ends[i] - starts[i]
         if every > holders.size:  # keys that share postings: there could be more than memory holds
-            return block_ends, none, none, Verdict(Fault.IMPOSSIBLE, Part.STARTS__START)
+            return none, Verdict(Fault.IMPOSSIBLE, Part.STARTS__START)
         for posting in range(unsigned(starts[i]), unsigned(ends[i])):
             block_ends[unsigned(holders[posting])] += 1
     total = 0
@@ -129,7 +119,7 @@ def _sort_by_block(
             at = unsigned(block_ends[holder])
             sorted_entries[at], rows[at] = entries[posting], i
             block_ends[holder] += 1
-    return block_starts, sorted_entries, rows, SOUND
+    return KeyMatches(block_starts, sorted_entries, rows, _count_sketches(block_starts, blocks.layout)), SOUND
 
 
 @compiled

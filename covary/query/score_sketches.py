@@ -40,7 +40,8 @@ def score_sketches(
 
     Only if that is done closely are there more moments than the size and the correlation.
     """
-    matches = match_keys(query.hashes, blocks, arrays)
+    matches, verdict = match_keys(query.hashes, blocks)
+    arrays.require_sound(verdict)
     moments = empty_moments(matches.sketches, closely=closely)
     sketches, verdict = _walk(
         blocks, matches, np.array(query.values), wanted, moments, closely, *SWITCHES[measure]
