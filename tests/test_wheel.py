@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 from packaging.requirements import Requirement
 
+pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[1]
 
 
