@@ -12,6 +12,7 @@ Words = npt.NDArray[np.uint64]
 Slots = npt.NDArray[np.uint32]
 Truths = npt.NDArray[np.bool_]
 Bytes = npt.NDArray[np.uint8]
+Row = dict[str, Any]  # of a table: what it holds, by column
 
 
 def starts_of_runs(ordered: npt.NDArray[np.generic]) -> Truths:

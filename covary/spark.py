@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from covary.pipeline.session import running_session
 from covary.pipeline.spark_questions import Question, answer_many, find_pairs
+from covary.progress import OnCount
 from covary.query.all_pairs import Pairs
 from covary.query.ask import Index
-from covary.query.candidates import OnProgress
 from covary.query.options import GivenOptions, QueryOptions
 from covary.sketching.open_table import Frame, KeyName
 
@@ -45,7 +45,7 @@ def pairs(
     top: int = 1000,
     spark: "SparkSession | None" = None,
     *,
-    on_progress: OnProgress | None = None,
+    on_progress: OnCount | None = None,
     **options: Any,
 ) -> Pairs:
     """Find the most correlated pairs of columns of different tables in a whole index.

@@ -35,11 +35,12 @@ from covary.index.segment_layout import build_segment
 from covary.pipeline.limits import Limits, limits_of
 from covary.pipeline.look_apart import looking_apart
 from covary.pipeline.plan import PARTS, PROGRESS, TaskSettings
-from covary.pipeline.progress_log import OnProgress, watching
+from covary.pipeline.progress_log import watching
 from covary.pipeline.reading_process import apart
 from covary.pipeline.runner import Runner, open_runner
 from covary.pipeline.spark_runner import sketch_spark_tables
 from covary.pipeline.tasks import plan_apart
+from covary.progress import OnProgress
 from covary.query.ask import Index
 from covary.query.open_segment import compile_ahead
 from covary.sketching.key_choice import split_key

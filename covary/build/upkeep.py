@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -22,13 +22,13 @@ from covary.index.merge import (
 )
 from covary.index.segment_files import Segment, StoredSegment, open_segment, write_segment
 from covary.index.segment_layout import build_segment
+from covary.progress import OnCount
 from covary.sketching.hashing import HashScheme
 from covary.tables.discover import name_source
 from covary.tables.local import matches
 from covary.tables.location import Location
 from covary.tables.source import locate_table
 
-OnProgress = Callable[[int, int], None]
 MOST_SMALL = 10  # segments, before they are merged
 MOST_DEAD = 0.5  # of a segment's tables, before it is written anew without them
 
@@ -85,7 +85,7 @@ def _mostly_dead(stored: StoredSegment, part: Part) -> bool:
     return len(stored.removed) > MOST_DEAD * part.segment.table_list.height
 
 
-def compact_index(index: str | Path, on_progress: OnProgress | None = None) -> Change:
+def compact_index(index: str | Path, on_progress: OnCount | None = None) -> Change:
     """Write an index anew without what was removed, in as few segments as may be: as if it were built now.
 
     Args:
@@ -109,7 +109,7 @@ def compact_index(index: str | Path, on_progress: OnProgress | None = None) -> C
     return change
 
 
-def _told(segments: Iterable[Segment], total: int, on_progress: OnProgress | None) -> Iterator[Segment]:
+def _told(segments: Iterable[Segment], total: int, on_progress: OnCount | None) -> Iterator[Segment]:
     done = 0
     for segment in segments:
         yield segment

@@ -20,7 +20,7 @@ from covary.errors import CovaryError
 if TYPE_CHECKING:
     from covary.build.options import BuildOptions
     from covary.index.history import Change
-    from covary.pipeline.progress_log import OnProgress
+    from covary.progress import OnProgress
     from covary.query.describe import IndexSummary
 
 app = typer.Typer(

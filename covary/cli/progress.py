@@ -18,7 +18,7 @@ from covary.cli.terminal import PIPE_WIDTH, console
 from covary.cli.words import count_of, printable
 
 if TYPE_CHECKING:
-    from covary.pipeline.progress_log import OnProgress, Progress
+    from covary.progress import OnProgress, Progress
 
 SECONDS_BETWEEN_LINES = 5.0
 SECONDS_BEFORE_A_BAR = 1.0

@@ -1,6 +1,5 @@
 """Whether the files of an index are as they were written: at a glance when opened, every bit on request."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,9 +13,8 @@ from covary.index.segment_files import NAMED, Segment, StoredFile, StoredSegment
 from covary.index.segment_layout import from_stored_hashes
 from covary.index.soundness import check_all
 from covary.own_files import require_file, require_folder
+from covary.progress import OnCount
 from covary.sketching.hashing import HashScheme
-
-OnProgress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +42,7 @@ class Inspection:
     not_ours: tuple[str, ...] = ()
 
 
-def check_index(index: str | Path, on_progress: OnProgress | None = None) -> Inspection:
+def check_index(index: str | Path, on_progress: OnCount | None = None) -> Inspection:
     """Read every file of an index and hold it against its checksum.
 
     Args:
@@ -59,7 +57,7 @@ def check_index(index: str | Path, on_progress: OnProgress | None = None) -> Ins
             return inspection
 
 
-def _inspect(index: Path, manifest: Manifest, on_progress: OnProgress | None) -> Inspection:
+def _inspect(index: Path, manifest: Manifest, on_progress: OnCount | None) -> Inspection:
     total = sum(len(segment.files) for segment in manifest.segments)
     damaged: dict[str, str] = {}
     segments: dict[str, None] = {}

@@ -7,7 +7,7 @@ reader busy for ever or to crash it. That costs the process, and the file is nam
 import pickle
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import TypeVar, cast
 
 from covary.errors import CovaryError, UnreadableTable
 from covary.pipeline.limits import DEFAULT_MEMORY, LEAST_SECONDS, Limits, too_much
@@ -15,28 +15,32 @@ from covary.pipeline.reading_process import Apart, Watch
 from covary.tables.inside_files import Look
 from covary.tables.skipped import NotATable, NotToBeSeen, Why
 
+Seen = TypeVar("Seen")
+
 
 def looking_apart(process: Apart, limits: Limits) -> Look:
     """Give a function that calls another in a process, for what lies at a path, and gives what that gives."""
-    return partial(_look, process, pickle.dumps((_looked, (limits,))))
+    return partial(_look, process, pickle.dumps((_look_there, (limits,))))
 
 
-def _look(process: Apart, work: bytes, path: str, function: Callable[..., Any], *given: Any) -> Any:
-    (found,) = process.do(work, (path, function, given))
-    return found
+def _look(process: Apart, work: bytes, path: str, function: Callable[..., Seen], *given: object) -> Seen:
+    (seen,) = process.do(work, (path, function, given))
+    return cast("Seen", seen)
 
 
-def _looked(limits: Limits, asked: tuple[str, Callable[..., Any], Any], watch: Watch) -> Iterator[Any]:
+def _look_there(
+    limits: Limits, asked: tuple[str, Callable[..., Seen], tuple[object, ...]], watch: Watch
+) -> Iterator[Seen]:
     path, function, given = asked
     if problem := too_much(watch.ends_at(path)):
         raise NotToBeSeen(Why.UNREADABLE, problem)
     watch.begin(path, limits.seconds or LEAST_SECONDS, limits.memory or DEFAULT_MEMORY)
     try:
-        found = function(*given)
+        seen = function(*given)
     except UnreadableTable as unreadable:
         raise NotToBeSeen(Why.UNREADABLE, unreadable.reason) from None
     except (NotATable, CovaryError):
         raise
     except Exception as problem:  # nobody knows all errors of foreign readers
         raise NotToBeSeen(Why.UNREADABLE, f"{type(problem).__name__}: {problem}".split("\n")[0]) from None
-    yield found
+    yield seen

@@ -13,7 +13,7 @@ from covary.pipeline.spark_errors import check_address
 from covary.secrets import shown_url
 
 if TYPE_CHECKING:
-    from covary.pipeline.progress_log import OnProgress, Progress
+    from covary.progress import OnProgress, Progress
 
 SECONDS_WITHOUT_PROGRESS = 60.0
 

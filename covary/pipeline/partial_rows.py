@@ -2,10 +2,10 @@
 
 import json
 from dataclasses import asdict
-from typing import Any
 
 import pyarrow as pa
 
+from covary.arrays import Row
 from covary.columns.unused_cells import Tallies, Tally
 from covary.index.segment_files import as_arrow
 from covary.sketching.sketch_types import ColumnPair, Counts, Partial
@@ -47,7 +47,7 @@ def sql_of(schema: pa.Schema) -> str:
 PARTIAL_SQL = sql_of(PARTIAL)
 
 
-def partial_row(table: int, partial: Partial, rows: int) -> dict[str, Any]:
+def partial_row(table: int, partial: Partial, rows: int) -> Row:
     """Write a partial sketch as a row."""
     arrays = {"hash": partial.hashes, **partial.states}
     states = pa.record_batch({name: as_arrow(array) for name, array in arrays.items()})
@@ -67,18 +67,18 @@ def partial_row(table: int, partial: Partial, rows: int) -> dict[str, Any]:
     }
 
 
-def tallies_row(table: int, tallies: Tallies, faults: Faults) -> dict[str, Any]:
+def tallies_row(table: int, tallies: Tallies, faults: Faults) -> Row:
     """Write what a chunk could not use, and what was wrong with its text, as a row."""
     counted = json.dumps({name: asdict(tally) for name, tally in tallies.items()})
     return {"table": table, "tallies": counted, "faults": json.dumps(asdict(faults))}
 
 
-def faults_from(row: dict[str, Any]) -> Faults:
+def faults_from(row: Row) -> Faults:
     """Read the faults that a row holds."""
     return Faults(**json.loads(row["faults"]))
 
 
-def tallies_from(row: dict[str, Any]) -> Tallies:
+def tallies_from(row: Row) -> Tallies:
     """Read the tallies that a row holds."""
     found = json.loads(row["tallies"])
     return Tallies(
@@ -86,7 +86,7 @@ def tallies_from(row: dict[str, Any]) -> Tallies:
     )
 
 
-def partial_from(row: dict[str, Any], table: str) -> Partial:
+def partial_from(row: Row, table: str) -> Partial:
     """Read the partial sketch that a row holds."""
     states = pa.ipc.open_stream(row["states"]).read_all()
     arrays = {name: states.column(name).to_numpy() for name in states.column_names}

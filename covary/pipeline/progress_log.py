@@ -1,28 +1,13 @@
 """How far a build is, read from the logs that its tasks write."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Thread
 
+from covary.progress import OnProgress, Progress
+
 POLL_SECONDS = 0.2
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a build is: tables done, tables in all, the names of those being read, and what Spark does.
-
-    The names of tables are known where the workers see the index's folder.
-    """
-
-    done: int
-    total: int
-    reading: tuple[str, ...]
-    spark: str = "starting"  # or "waiting" for a worker, "working", or "without": it is not used
-
-
-OnProgress = Callable[[Progress], None]
 
 
 @contextmanager

@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 from covary.errors import MachineFault, TaskFailed
 from covary.pipeline.scratch import make_scratch, remove_scratch, scratch_name
 
+Results = Iterator[Any]  # whatever the work yields
 TOO_LONG, TOO_LARGE, DIED = "too long", "too large", "died"
 POLL_SECONDS = 0.05
 MOST_ENDS_ALIKE = 4  # at the same step, before it is given up
@@ -128,7 +129,7 @@ class Apart:
             self._process.kill()
             self._process = None
 
-    def do(self, work: bytes, given: Any = None, stop: Event | None = None) -> Iterator[Any]:
+    def do(self, work: bytes, given: object = None, stop: Event | None = None) -> Results:
         """Give what a function yields, called in the process.
 
         Args:
@@ -139,7 +140,7 @@ class Apart:
         with self._one_at_a_time:
             yield from self._done(work, given, stop)
 
-    def _done(self, work: bytes, given: Any, stop: Event | None) -> Iterator[Any]:
+    def _done(self, work: bytes, given: object, stop: Event | None) -> Results:
         ended: list[Ended] = []
         folder = scratch_name()  # so that it is removed though this process is killed
         try:
@@ -229,8 +230,8 @@ class _Process:
                 os.close(end)
 
     def asked(
-        self, work: bytes, given: Any, ended: Sequence[Ended], folder: Path, stop: Event | None = None
-    ) -> Iterator[Any]:
+        self, work: bytes, given: object, ended: Sequence[Ended], folder: Path, stop: Event | None = None
+    ) -> Results:
         """Give it work, and yield what comes of it; EndedEarly if it ends before that is all."""
         self.is_idle, finished = False, False
         self._step, self._seconds, self._memory, self._since = "", None, None, time.monotonic()

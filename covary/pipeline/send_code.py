@@ -18,11 +18,13 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 from covary.pipeline.scratch import lasting_folder
 
 if TYPE_CHECKING:
+    from pyarrow import RecordBatch, Table
     from pyspark.sql import SparkSession
 
 PACKAGE = "covary"
 SHIPPED = "spark.covary.shipped"  # noted in the session itself, which may outlive this process
 T = TypeVar("T")
+Task = Callable[[Any], Any]  # as Spark calls it: with rows, for rows
 
 
 def ship_covary(spark: "SparkSession") -> None:
@@ -33,7 +35,7 @@ def ship_covary(spark: "SparkSession") -> None:
         spark.conf.set(SHIPPED, package.name)
 
 
-def as_task(function: Callable[..., Any], *first: Any) -> Callable[[Any], Any]:
+def as_task(function: Callable[..., object], *first: object) -> Task:
     """Give what Spark is to call on its workers: a function of a module, with its first arguments.
 
     Nothing of covary is loaded there before it is called: Polars reads how many threads it may have when it
@@ -41,7 +43,7 @@ def as_task(function: Callable[..., Any], *first: Any) -> Callable[[Any], Any]:
     """
     packed = pickle.dumps((function, first))
 
-    def run(rows: Any) -> Any:
+    def run(rows: object) -> object:
         # A worker is one task: more Polars threads than that would only fight over the cores.
         os.environ["POLARS_MAX_THREADS"] = "1"
         work, arguments = pickle.loads(packed)
@@ -50,7 +52,7 @@ def as_task(function: Callable[..., Any], *first: Any) -> Callable[[Any], Any]:
     return run
 
 
-def as_numbered_task(function: Callable[..., Iterator[Any]], *first: Any) -> Callable[[Any], Any]:
+def as_numbered_task(function: Callable[..., Iterator[object]], *first: object) -> Task:
     """Give what Spark is to call on its workers for some numbers: a function that works on one at a time.
 
     It is called in a process of its own, with its first arguments, a number, and who watches it. What Spark
@@ -58,7 +60,7 @@ def as_numbered_task(function: Callable[..., Iterator[Any]], *first: Any) -> Cal
     """
     packed = pickle.dumps((function, first))
 
-    def run(batches: Any) -> Any:
+    def run(batches: "Iterable[RecordBatch]") -> "Iterator[RecordBatch]":
         from covary.pipeline.reading_process import apart  # noqa: PLC0415  (on the worker)
 
         for batch in batches:
@@ -68,14 +70,14 @@ def as_numbered_task(function: Callable[..., Iterator[Any]], *first: Any) -> Cal
     return run
 
 
-def as_table_task(function: Callable[..., Iterator[Any]], *first: Any) -> Callable[[Any], Any]:
+def as_table_task(function: Callable[..., Iterator[object]], *first: object) -> Task:
     """Give what Spark is to call on its workers for a table: the function is called as a numbered one is.
 
     What it yields are the batches of a table.
     """
     packed = pickle.dumps((function, first))
 
-    def run(table: Any) -> Any:
+    def run(table: "Table") -> "Table":
         from pyarrow import Table  # noqa: PLC0415
 
         from covary.pipeline.reading_process import apart  # noqa: PLC0415

@@ -5,12 +5,13 @@ import re
 import shutil
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Event, Thread, current_thread, main_thread
-from typing import TYPE_CHECKING, Any, cast
+from types import FrameType
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from covary.errors import CovaryError, MissingPart
 from covary.pipeline.session_settings import (
@@ -29,6 +30,9 @@ CONNECT_RETRIES = 5
 JVM_GREETING = re.compile(rb"WARNING: Using incubator modules: .*\n")
 GREETING_BEGUN = re.compile(rb"WARNING: Using[^\n]*\Z")
 HUSH = Event()  # while set, what the JVM of this process says is not passed on
+
+
+Handler: TypeAlias = Callable[[int, FrameType | None], object] | int | None
 
 
 @contextmanager
@@ -130,7 +134,7 @@ def is_local(spark: "SparkSession") -> bool:
     return is_local_master(spark.conf.get("spark.master", None) or "")
 
 
-def _start(builder: Any) -> "SparkSession":
+def _start(builder: "SparkSession.Builder") -> "SparkSession":
     """Start a session that tells the user of its errors, but not of itself, nor of being interrupted."""
     interrupted, started = Event(), Event()
     HUSH.clear()
@@ -155,10 +159,10 @@ def _start(builder: Any) -> "SparkSession":
     if interrupted.is_set():
         session.stop()
         raise KeyboardInterrupt
-    return cast("SparkSession", session)
+    return session
 
 
-def _on_interrupt(handler: Any) -> None:
+def _on_interrupt(handler: Handler) -> None:
     if current_thread() is main_thread():  # no other thread may set it, nor is interrupted
         signal.signal(signal.SIGINT, handler)
 

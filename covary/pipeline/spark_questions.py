@@ -11,16 +11,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
+from typing import TYPE_CHECKING, NamedTuple, get_type_hints
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from covary.arrays import Row
 from covary.errors import CovaryError
 from covary.index.manifest import parse_manifest
 from covary.pipeline.send_code import as_task, ship_covary
 from covary.pipeline.session import is_local
+from covary.progress import OnCount
 from covary.query.all_pairs import (
     Columns,
     Comparison,
@@ -33,7 +35,6 @@ from covary.query.all_pairs import (
     merge_comparisons,
 )
 from covary.query.ask import Index
-from covary.query.candidates import OnProgress
 from covary.query.hits import Hit
 from covary.query.options import QueryOptions
 from covary.sketching.open_table import Frame, KeyName, to_polars
@@ -53,7 +54,7 @@ SQL = {
 }  # fmt: skip
 
 
-def _kind_of(hint: Any) -> pa.DataType:
+def _kind_of(hint: type) -> pa.DataType:
     """Return the type of a column that holds a field of a hit, or nothing."""
     kinds = [kind for kind in getattr(hint, "__args__", (hint,)) if kind is not type(None)]
     return KINDS.get(kinds[0], STRINGS)
@@ -100,7 +101,7 @@ def _ship(spark: "SparkSession") -> None:
         ship_covary(spark)
 
 
-def _question_row(number: int, question: Question) -> dict[str, Any]:
+def _question_row(number: int, question: Question) -> Row:
     row = {"query": number, "key": json.dumps(question.key), "value": question.value}
     if isinstance(question.table, str | os.PathLike):
         path = os.fspath(question.table)
@@ -117,7 +118,7 @@ def answer_some(state: tuple[str, str], options: QueryOptions, batches: Batches)
             yield pa.RecordBatch.from_pylist(_answer_rows(_opened(*state), row, options), ANSWER)
 
 
-def _answer_rows(index: Index, row: Mapping[str, Any], options: QueryOptions) -> list[dict[str, Any]]:
+def _answer_rows(index: Index, row: Row, options: QueryOptions) -> list[Row]:
     table = row["path"] if row["rows"] is None else pl.read_ipc(io.BytesIO(row["rows"]))
     asked = {"query": row["query"], "query_value": row["value"]}
     try:
@@ -131,7 +132,7 @@ def _answer_rows(index: Index, row: Mapping[str, Any], options: QueryOptions) ->
 
 
 def find_pairs(
-    index: Index, options: QueryOptions, spark: "SparkSession", on_progress: OnProgress | None = None
+    index: Index, options: QueryOptions, spark: "SparkSession", on_progress: OnCount | None = None
 ) -> Pairs:
     """Compare every column of an index with every other that it joins with."""
     started = time.perf_counter()
@@ -157,7 +158,7 @@ def _best_pairs(
     columns: int,
     options: QueryOptions,
     spark: "SparkSession",
-    on_progress: OnProgress | None,
+    on_progress: OnCount | None,
     last_bin: int | None = None,
 ) -> Comparison:
     tasks = max(1, -(-columns // COLUMNS_PER_TASK))
@@ -192,7 +193,7 @@ def _comparison_row(compared: Comparison) -> dict[str, bytes]:
 
 
 def _comparison_from(row: Mapping[str, bytes]) -> Comparison:
-    kinds: dict[str, Any] = {"scores": np.float64, "chance": np.float64}
+    kinds: dict[str, type[np.generic]] = {"scores": np.float64, "chance": np.float64}
     return Comparison(**{name: np.frombuffer(part, kinds.get(name, np.int64)) for name, part in row.items()})
 
 

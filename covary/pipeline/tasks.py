@@ -15,11 +15,12 @@ from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from itertools import accumulate, chain
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, cast
 
 import polars as pl
 import pyarrow as pa
 
+from covary.arrays import Row
 from covary.columns.key_reading import FEWEST_PERIODS
 from covary.columns.profile import use_numbers_read
 from covary.columns.unused_cells import Tallies
@@ -194,7 +195,7 @@ class _RowCount:
         self._batches = batches
         self.rows = 0
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[pl.DataFrame]:
         for batch in self._batches:
             self.rows += batch.height
             yield batch
@@ -269,7 +270,7 @@ def sketch_frames(
 
     What is wrong with its text is in `faults` once the frames have been read.
     """
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     roles, tallies = table.roles, Tallies()
     try:
         counted = _RowCount(frames)

@@ -10,8 +10,8 @@ import numpy as np
 
 from covary.arrays import Floats, Integers
 from covary.columns.key_text import check_normaliser
+from covary.progress import OnCount
 from covary.query.candidates import (
-    OnProgress,
     count_undefined,
     describe_candidates,
     ignore_progress,
@@ -55,7 +55,7 @@ class Index(StoredSketches):
         key: KeyName,
         value: str,
         *,
-        on_progress: OnProgress | None = None,
+        on_progress: OnCount | None = None,
         **options: Unpack[GivenOptions],
     ) -> Hits:
         """Find the columns that join with a table on `key` and move with its column `value`.
@@ -75,7 +75,7 @@ class Index(StoredSketches):
         key: KeyName,
         value: str,
         options: QueryOptions,
-        on_progress: OnProgress | None = None,
+        on_progress: OnCount | None = None,
     ) -> Hits:
         """Answer a query whose options are one value."""
         started = time.perf_counter()
@@ -110,7 +110,7 @@ class Index(StoredSketches):
         query: Sketch | Sequence[Sketch],
         options: QueryOptions,
         left_out: Integers | None = None,
-        on_progress: OnProgress | None = None,
+        on_progress: OnCount | None = None,
     ) -> Answer:
         """Score what joins, rank the whole list, measure the best, and test for chance (section 4.4).
 
@@ -158,7 +158,7 @@ class Index(StoredSketches):
         return Answer(ranked, measured, q_values, tested.sketches[rows], hits)
 
     def _measure_again(
-        self, queries: Sequence[Sketch], shortlist: Candidates, how: HowToMeasure, on_progress: OnProgress
+        self, queries: Sequence[Sketch], shortlist: Candidates, how: HowToMeasure, on_progress: OnCount
     ) -> tuple[Candidates, Floats]:
         """Measure a shortlist by the dearer measure that was asked for; return its p-values, too."""
         total = int(shortlist.sketches.size)

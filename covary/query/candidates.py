@@ -1,12 +1,13 @@
 """The list of candidates as a ranker sees it, with what is dear to compute only where a ranker asks."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
 
 from covary.arrays import Floats, Integers, Truths
 from covary.columns.times import GRANULARITIES
+from covary.progress import OnCount
 from covary.query.open_segment import Candidates
 from covary.query.stored_sketches import StoredSketches
 from covary.sketching.sketch_types import Sketch
@@ -21,7 +22,6 @@ FEW_KEYS, MANY_HOSTS = 60, 10
 HOSTS_LOOKED_AT = 64
 ENDLESS = 1e300
 DEPTHS = {granularity: depth for depth, granularity in enumerate(("", *GRANULARITIES))}
-OnProgress = Callable[[int, int], None]
 
 
 def ignore_progress(done: int, total: int) -> None:
@@ -33,7 +33,7 @@ def describe_candidates(
     queries: Sequence[Sketch],
     candidates: Candidates,
     seed: int,
-    on_progress: OnProgress,
+    on_progress: OnCount,
     common: Truths | None = None,
 ) -> CandidateList:
     """Describe candidates for a ranker.
@@ -128,7 +128,7 @@ def _bootstrap(
     queries: Sequence[Sketch],
     candidates: Candidates,
     seed: int,
-    on_progress: OnProgress,
+    on_progress: OnCount,
 ) -> tuple[Floats, Floats]:
     """Resample every candidate; NaN where r is undefined."""
     total = candidates.sketches.size

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from covary.arrays import Floats, Integers, Truths
+from covary.progress import OnCount
 from covary.query.candidates import (
-    OnProgress,
     best_join_per_column,
     describe_candidates,
     keep_largest_overlap,
@@ -60,7 +60,7 @@ def rank_candidates(
     queries: Sequence[Sketch],
     options: QueryOptions,
     left_out: Integers | None,
-    on_progress: OnProgress,
+    on_progress: OnCount,
 ) -> RankedCandidates:
     """Score what joins and rank the whole list (section 4.4); test each by chance.
 

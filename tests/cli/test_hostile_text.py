@@ -29,7 +29,7 @@ from covary.index.manifest import Manifest
 from covary.index.segment_files import write_segment
 from covary.index.segment_layout import build_segment
 from covary.index.table_records import ColumnNote, TableRecord
-from covary.pipeline.progress_log import Progress
+from covary.progress import Progress
 from covary.query.all_pairs import Pair, Pairs
 from covary.query.ask import open_index
 from covary.query.describe import describe_index

@@ -4,7 +4,7 @@ import pytest
 
 from covary.errors import CovaryError
 from covary.pipeline.lost_cluster import SECONDS_WITHOUT_PROGRESS, giving_up_on
-from covary.pipeline.progress_log import Progress
+from covary.progress import Progress
 
 NOBODY = "spark://127.0.0.1:1"
 
