@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
-from torture.report import PAGE, found, left_out, line_of, page_of, plain
+from torture.report import PAGE, list_breaches, list_untried, plain, sum_up, write_page
 from torture.suites import ALL, GROUPS, chosen, run_suite
 from torture.trials import Outcome, Suite
 from torture.workplace import Desks
@@ -18,12 +18,12 @@ EVERY_SECONDS = 30.0
 MOST_SHOWN = 4  # breaches of one trial
 
 
-def told_of(suite: Suite, outcome: Outcome, *, all_of_it: bool) -> None:
+def print_breaches(suite: Suite, outcome: Outcome, *, all_of_it: bool) -> None:
     """Print what a trial broke, as far as it fits."""
     shown = outcome.breaches if all_of_it else outcome.breaches[:MOST_SHOWN]
     for breach in shown:
         where = f"{suite.name} {outcome.trial} ({plain(outcome.name)})"
-        print(f"  BROKEN {where}: {breach.law}: {plain(breach.said)}")
+        print(f"  BROKEN {where}: {breach.law}: {plain(breach.message)}")
     if len(shown) < len(outcome.breaches):
         print(f"    and {len(outcome.breaches) - len(shown)} more", flush=True)
 
@@ -54,19 +54,19 @@ def main() -> int:
             results = run_all(suites, asked, scratch, desks)
     minutes = (time.monotonic() - began) / 60
     print(f"\n{minutes:.1f} minutes, seed {asked.seed}")
-    for line in (*found(results), *left_out(results)):
+    for line in (*list_breaches(results), *list_untried(results)):
         print(line)
     if asked.write:
         PAGE.parent.mkdir(exist_ok=True)
         command = shlex.join(["./run", "torture", *_without_scratch(sys.argv[1:])])
-        PAGE.write_text(page_of(results, command, asked.seed, minutes), encoding="utf-8")
+        PAGE.write_text(write_page(results, command, asked.seed, minutes), encoding="utf-8")
     return int(any(outcome.breaches for outcomes in results.values() for outcome in outcomes))
 
 
 def run_all(
     suites: Sequence[Suite], asked: argparse.Namespace, scratch: Path, desks: Desks
 ) -> dict[Suite, list[Outcome]]:
-    """Run suites one after the other, and tell how they go; what time one leaves is the others'."""
+    """Run suites one after the other, and print how they go; what time one leaves is the others'."""
     numbers = range(asked.trials) if asked.trials else None if asked.trial is None else [asked.trial]
     began = time.monotonic()
     results: dict[Suite, list[Outcome]] = {}
@@ -77,15 +77,15 @@ def run_all(
             seconds = left * suite.share / sum(each.share for each in suites[number:])
         print(f"{suite.name}: {suite.what}", flush=True)
         outcomes = results.setdefault(suite, [])
-        told = time.monotonic()
+        printed = time.monotonic()
         folder = scratch / suite.name
         for outcome in run_suite(suite, folder, asked.seed, desks, trials=numbers, seconds=seconds):
             outcomes.append(outcome)
-            told_of(suite, outcome, all_of_it=asked.trial is not None)
-            if time.monotonic() - told > EVERY_SECONDS:
-                told = time.monotonic()
+            print_breaches(suite, outcome, all_of_it=asked.trial is not None)
+            if time.monotonic() - printed > EVERY_SECONDS:
+                printed = time.monotonic()
                 print(f"  {len(outcomes):,} trials", flush=True)
-        print("  " + ", ".join(line_of(suite, outcomes)[1:]), flush=True)
+        print("  " + ", ".join(sum_up(suite, outcomes)[1:]), flush=True)
     return results
 
 

@@ -18,11 +18,11 @@ def ask(index: str, question: str, stop: str, heard: list[str]) -> None:
             hits = covary.open_index(index).query(question, "place", "x", top=1000)
             facts = hits.to_dict()
             facts.pop("elapsed_ms")
-            said = json.dumps(facts, sort_keys=True)
+            line = json.dumps(facts, sort_keys=True)
         except Exception as problem:
-            said = f"{type(problem).__name__}: {problem}"
-        if not heard or heard[-1] != said:
-            heard.append(said)
+            line = f"{type(problem).__name__}: {problem}"
+        if not heard or heard[-1] != line:
+            heard.append(line)
 
 
 def main() -> None:

@@ -18,24 +18,24 @@ PROCESSES, THREADS = 2, 4
 REMOVED = tuple(f"t{number}" for number in (0, 2, 3, 4, 5))
 
 
-def _run(place: Workplace, numbers: Iterator[int]) -> Iterator[Outcome]:
-    whole = whole_index(place)
+def _run(workplace: Workplace, numbers: Iterator[int]) -> Iterator[Outcome]:
+    whole = whole_index(workplace)
     question = Path(whole.questions[0][1])
     for trial in numbers:
-        rng = place.rng(trial)
+        rng = workplace.rng(trial)
         order = rng.permutation(REMOVED).tolist()
         steps = [("remove", name) for name in order]
         for at in sorted(rng.integers(0, len(steps), 2).tolist(), reverse=True):
             steps.insert(at, ("compact", ""))
-        record = Record(place, trial, f"{PROCESSES} processes of {THREADS} threads, {len(steps)} commits")
-        folder = place.empty("trial")
+        record = Record(workplace, trial, f"{PROCESSES} processes of {THREADS} threads, {len(steps)} commits")
+        folder = workplace.empty("trial")
         states = _states(record, whole.index, folder / "ahead", question, steps)
         index = folder / "index"
         shutil.copytree(whole.index, index)
-        readers = [_reader(place, index, question, folder, number) for number in range(PROCESSES)]
+        readers = [_reader(workplace, index, question, folder, number) for number in range(PROCESSES)]
         time.sleep(float(rng.uniform(2.0, 3.0)))  # until they ask
         for step in steps:
-            record.run(place.desk, step[0], str(index), *filter(None, step[1:]))
+            record.run(workplace.desk, step[0], str(index), *filter(None, step[1:]))
             time.sleep(float(rng.uniform(0.0, 0.3)))
         time.sleep(0.3)
         (folder / "stop").touch()
@@ -52,16 +52,16 @@ def _states(
     states = []
     for step in (None, *steps):
         if step:
-            record.run(record.place.desk, step[0], str(index), *filter(None, step[1:]))
+            record.run(record.workplace.desk, step[0], str(index), *filter(None, step[1:]))
         words = ("--key", "place", "--value", "x", "--index", str(index), "--top", "1000", "--json")
-        facts = answered(record.run(record.place.desk, "query", str(question), *words))
+        facts = answered(record.run(record.workplace.desk, "query", str(question), *words))
         facts and facts.pop("elapsed_ms")
         states.append(_rounded(facts))
     return states
 
 
 def _reader(
-    place: Workplace, index: Path, question: Path, folder: Path, number: int
+    workplace: Workplace, index: Path, question: Path, folder: Path, number: int
 ) -> "subprocess.Popen[bytes]":
     command = [
         sys.executable,
@@ -72,7 +72,7 @@ def _reader(
         str(folder / "stop"),
         str(THREADS),
     ]
-    around = environment(place.folder / f"reader{number}")
+    around = environment(workplace.folder / f"reader{number}")
     return subprocess.Popen(command, env=around, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
@@ -88,11 +88,11 @@ def _heard(reader: "subprocess.Popen[bytes]", states: Sequence[str]) -> list[Bre
     breaches = []
     for thread in json.loads(out):
         at = 0
-        for said in thread:
-            if not said.startswith("{"):
-                breaches.append(Breach(WRONG, f"a reader was told: {said[:200]}"))
+        for line in thread:
+            if not line.startswith("{"):
+                breaches.append(Breach(WRONG, f"a reader got: {line[:200]}"))
                 continue
-            answer = _rounded(json.loads(said))
+            answer = _rounded(json.loads(line))
             if answer not in states:
                 breaches.append(Breach(WRONG, "a reader had an answer that no state gives"))
             elif answer not in states[at:]:

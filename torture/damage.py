@@ -107,7 +107,7 @@ def odd_text(rng: Rng, content: bytearray) -> None:
 
 def odd_cell(rng: Rng, content: bytearray) -> None:
     """Put something odd where a cell begins, in a line of its own choice."""
-    marks = [place for place, byte in enumerate(content) if byte in b',;\t|"\n']
+    marks = [position for position, byte in enumerate(content) if byte in b',;\t|"\n']
     if marks:
         at = int(marks[rng.integers(len(marks))]) + 1
         content[at:at] = ODD_TEXT[rng.integers(len(ODD_TEXT))]

@@ -33,72 +33,72 @@ class Thing(NamedTuple):
     put: Callable[[Path, Path], None]
 
 
-def _folder(place: Path, _: Path) -> None:
-    (place / "customers").mkdir(parents=True)
-    (place / "customers" / "all.csv").write_text("name,owes\nAda,10\n")
-    (place / "notes.txt").write_text("do not lose")
+def _folder(path: Path, _: Path) -> None:
+    (path / "customers").mkdir(parents=True)
+    (path / "customers" / "all.csv").write_text("name,owes\nAda,10\n")
+    (path / "notes.txt").write_text("do not lose")
 
 
-def _hex_folder(place: Path, _: Path) -> None:
-    (place / HEX).mkdir(parents=True)
-    (place / HEX / "values.arrow").write_text("mine, though it is named like a segment")
+def _hex_folder(path: Path, _: Path) -> None:
+    (path / HEX).mkdir(parents=True)
+    (path / HEX / "values.arrow").write_text("mine, though it is named like a segment")
 
 
-def _empty_folder(place: Path, _: Path) -> None:
-    place.mkdir()
+def _empty_folder(path: Path, _: Path) -> None:
+    path.mkdir()
 
 
-def _text(place: Path, _: Path) -> None:
-    place.write_text("mine\n")
+def _text(path: Path, _: Path) -> None:
+    path.write_text("mine\n")
 
 
-def _empty(place: Path, _: Path) -> None:
-    place.write_text("")
+def _empty(path: Path, _: Path) -> None:
+    path.write_text("")
 
 
-def _json(place: Path, _: Path) -> None:
-    place.write_text('{"name": "My app", "icons": [], "format": 7, "segments": []}\n')
+def _json(path: Path, _: Path) -> None:
+    path.write_text('{"name": "My app", "icons": [], "format": 7, "segments": []}\n')
 
 
-def _json_list(place: Path, _: Path) -> None:
-    place.write_text('["a.js", "b.js"]\n')
+def _json_list(path: Path, _: Path) -> None:
+    path.write_text('["a.js", "b.js"]\n')
 
 
-def _lines(place: Path, _: Path) -> None:
-    place.write_text('{"time": 1, "said": "hello"}\n{"time": 2, "said": "again"}\n')
+def _lines(path: Path, _: Path) -> None:
+    path.write_text('{"time": 1, "said": "hello"}\n{"time": 2, "said": "again"}\n')
 
 
-def _to_folder(place: Path, elsewhere: Path) -> None:
+def _to_folder(path: Path, elsewhere: Path) -> None:
     _folder(elsewhere / "folder", elsewhere)
     (elsewhere / "folder" / HEX).mkdir()
     (elsewhere / "folder" / HEX / "keep").write_text("mine")
-    place.symlink_to(elsewhere / "folder")
+    path.symlink_to(elsewhere / "folder")
 
 
-def _to_file(place: Path, elsewhere: Path) -> None:
+def _to_file(path: Path, elsewhere: Path) -> None:
     (elsewhere / "file").write_text("the only copy\n")
-    place.symlink_to(elsewhere / "file")
+    path.symlink_to(elsewhere / "file")
 
 
-def _to_nothing(place: Path, elsewhere: Path) -> None:
-    place.symlink_to(elsewhere / "not there")
+def _to_nothing(path: Path, elsewhere: Path) -> None:
+    path.symlink_to(elsewhere / "not there")
 
 
-def _to_itself(place: Path, _: Path) -> None:
-    place.symlink_to(place.name)
+def _to_itself(path: Path, _: Path) -> None:
+    path.symlink_to(path.name)
 
 
-def _to_device(place: Path, _: Path) -> None:
-    place.symlink_to("/dev/zero")
+def _to_device(path: Path, _: Path) -> None:
+    path.symlink_to("/dev/zero")
 
 
-def _pipe(place: Path, _: Path) -> None:
-    os.mkfifo(place)
+def _pipe(path: Path, _: Path) -> None:
+    os.mkfifo(path)
 
 
-def _same_file(place: Path, elsewhere: Path) -> None:
+def _same_file(path: Path, elsewhere: Path) -> None:
     (elsewhere / "linked").write_text("by two names\n")
-    os.link(elsewhere / "linked", place)
+    os.link(elsewhere / "linked", path)
 
 
 THINGS = tuple(
@@ -130,11 +130,11 @@ CHANGING = ("index", "index --fresh", "index --repair", "index again", "remove",
 NEEDS_SPARK = ("index", "index --fresh", "index --repair", "index again")
 
 
-def _run_others(place: Workplace, numbers: Iterator[int]) -> Iterator[Outcome]:
+def _run_others(workplace: Workplace, numbers: Iterator[int]) -> Iterator[Outcome]:
     """Folders that are no index: what covary does not refuse it must leave as it is."""
     for trial in numbers:
-        rng = place.rng(trial)
-        root = place.empty("root")
+        rng = workplace.rng(trial)
+        root = workplace.empty("root")
         target, elsewhere = root / "proj", root / "elsewhere"
         target.mkdir()
         elsewhere.mkdir()
@@ -156,7 +156,7 @@ def _run_others(place: Workplace, numbers: Iterator[int]) -> Iterator[Outcome]:
             target.rename(root / "real")
             target.symlink_to("real")
             put.append("by a link")
-        record = Record(place, trial, ", ".join(put))
+        record = Record(workplace, trial, ", ".join(put))
         before = snapshot(root)
         commands = _commands(root / "data", asked, target)
         order = ["index", "index --fresh", *rng.permutation([*commands])[:2].tolist()]
@@ -183,7 +183,7 @@ def _some(rng: Rng) -> list[str]:
 
 
 def _do(record: Record, name: str, command: Sequence[str]) -> bool:
-    desk = record.place.spark_desk if name in NEEDS_SPARK else record.place.desk
+    desk = record.workplace.spark_desk if name in NEEDS_SPARK else record.workplace.desk
     return record.run(desk, *command, deadline=60).code == 0
 
 
@@ -191,23 +191,23 @@ def _is_index(target: Path) -> bool:
     return (target / "manifest.json").is_file() and bool(list((target / "segments").glob("*/values.arrow")))
 
 
-def _run_own(place: Workplace, numbers: Iterator[int]) -> Iterator[Outcome]:
+def _run_own(workplace: Workplace, numbers: Iterator[int]) -> Iterator[Outcome]:
     """Indexes in which the user keeps something: it stays, whatever is done to the index."""
-    made = place.empty("made")
+    made = workplace.empty("made")
     asked = write_good(made / "data")
-    built = place.spark_desk("index", str(made / "data"), "--into", str(made / "index"), deadline=120)
+    built = workplace.spark_desk("index", str(made / "data"), "--into", str(made / "index"), deadline=120)
     if built.code:
         raise RuntimeError(f"no index: {built.err.decode(errors='replace')[-300:]}")
     for trial in numbers:
-        rng = place.rng(trial)
-        root = place.empty("root")
+        rng = workplace.rng(trial)
+        root = workplace.empty("root")
         target, elsewhere = root / "index", root / "elsewhere"
         elsewhere.mkdir()
         shutil.copytree(made / "index", target)
         shutil.copytree(made / "data", root / "data")
         own = {*snapshot(target)}  # names of covary's: a link there may go, but not what it leads to
         thing, where = _put_inside(rng, trial, target, elsewhere)
-        record = Record(place, trial, f"in an index, {where}: {thing}")
+        record = Record(workplace, trial, f"in an index, {where}: {thing}")
         theirs = {path: entry for path, entry in snapshot(root).items() if path not in own}
         commands = _commands(root / "data", asked, target)
         if rng.random() < 0.5:  # something to commit
@@ -219,7 +219,7 @@ def _run_own(place: Workplace, numbers: Iterator[int]) -> Iterator[Outcome]:
             _do(record, name, commands[name])
             record.breaches += touched(theirs, snapshot(root))
             record.breaches += touched({}, _new(elsewhere, theirs), may_add=False)
-        question = record.run(place.desk, *commands["query"], "--json")
+        question = record.run(workplace.desk, *commands["query"], "--json")
         if question.code == 0 and timeless(question) == "null":
             record.breaches.append(Breach(WRONG, "no answer"))
         for name in ("check", "info", "history"):
@@ -269,15 +269,15 @@ def _put_inside(rng: Rng, trial: int, target: Path, elsewhere: Path) -> tuple[st
     return put.__name__.strip("_").replace("_", " "), where
 
 
-def _moved_and_linked(place: Path, elsewhere: Path) -> None:
+def _moved_and_linked(path: Path, elsewhere: Path) -> None:
     """Somebody moved a part of an index to another disk, beside what else is there."""
     home = elsewhere / "moved"
     home.mkdir()
     (home / "thesis.txt").write_text("years of work")
-    place.rename(home / place.name)
-    if (home / place.name).is_dir():
-        _folder(home / place.name / "customers", elsewhere)
-    place.symlink_to(home / place.name)
+    path.rename(home / path.name)
+    if (home / path.name).is_dir():
+        _folder(home / path.name / "customers", elsewhere)
+    path.symlink_to(home / path.name)
 
 
 def suites() -> list[Suite]:

@@ -73,8 +73,8 @@ class Fuzzed:
     rows: int | None = None
 
 
-def _write_file(place: Workplace, form: Format, trial: int, folder: Path) -> Fuzzed:
-    rng = place.rng(trial)
+def _write_file(workplace: Workplace, form: Format, trial: int, folder: Path) -> Fuzzed:
+    rng = workplace.rng(trial)
     suffix, content = form.make(rng)
     if form.name == "packed" and rng.random() < 0.3:  # damaged before it was packed
         content, done = damaged(rng, goodtables.csv(rng)[1], TEXT)
@@ -107,15 +107,15 @@ def _rows_of(content: bytes, form: str) -> int | None:
     return counts.count(usual) - 1 if usual else None
 
 
-def _write_lakehouse(place: Workplace, name: str, trial: int, folder: Path) -> Fuzzed:
-    rng = place.rng(trial)
-    good = place.folder / f"{name}-{trial % 4}"
+def _write_lakehouse(workplace: Workplace, name: str, trial: int, folder: Path) -> Fuzzed:
+    rng = workplace.rng(trial)
+    good = workplace.folder / f"{name}-{trial % 4}"
     table = folder / f"{name}-{trial}"
     if name == "iceberg":  # its files name each other by absolute paths
         LAKEHOUSES[name](table, rng)
     else:
         if not good.exists():
-            LAKEHOUSES[name](good, place.rng(trial % 4))
+            LAKEHOUSES[name](good, workplace.rng(trial % 4))
         shutil.copytree(good, table)
     files = [file for file in table.rglob("*") if file.is_file() and not file.name.endswith(".crc")]
     files.sort(key=lambda file: (file.suffix, file.stat().st_mtime_ns))  # their names are new each time
@@ -149,35 +149,35 @@ Writer = Callable[[Workplace, int, Path], Fuzzed]
 
 
 def _files_of(form: Format) -> Writer:
-    return lambda place, trial, folder: _write_file(place, form, trial, folder)
+    return lambda workplace, trial, folder: _write_file(workplace, form, trial, folder)
 
 
 def _lakehouses_of(name: str) -> Writer:
-    return lambda place, trial, folder: _write_lakehouse(place, name, trial, folder)
+    return lambda workplace, trial, folder: _write_lakehouse(workplace, name, trial, folder)
 
 
 def _suite(name: str, trials: int, write: Writer) -> Suite:
-    def run(place: Workplace, numbers: Iterator[int]) -> Iterator[Outcome]:
-        while batch := list(islice(numbers, place.batch)):
-            yield from _run_batch(place, batch, write)
+    def run(workplace: Workplace, numbers: Iterator[int]) -> Iterator[Outcome]:
+        while batch := list(islice(numbers, workplace.batch)):
+            yield from _run_batch(workplace, batch, write)
 
     return Suite(name, trials, trials / 400, run, f"{name}: damaged in one to three ways")
 
 
-def _run_batch(place: Workplace, trials: Sequence[int], write: Writer) -> Iterator[Outcome]:
+def _run_batch(workplace: Workplace, trials: Sequence[int], write: Writer) -> Iterator[Outcome]:
     """Try files together; where something fails that can't be laid at one, halve until it can."""
-    record, fuzzed = _index(place, trials, write)
+    record, fuzzed = _index(workplace, trials, write)
     by_trial: dict[int, list[Breach]] = {trial: [] for trial in trials}
     of_all: list[Breach] = []
     for breach in record.breaches:
-        own = [each.trial for each in fuzzed if f"{each.path}" in breach.said or len(trials) == 1]
+        own = [each.trial for each in fuzzed if f"{each.path}" in breach.message or len(trials) == 1]
         if len(own) == 1 and breach.law != CRASH:
             by_trial[own[0]].append(breach)
         else:
             of_all.append(breach)
     if of_all and len(trials) > 1:
         half = len(trials) // 2
-        parts = [*_run_batch(place, trials[:half], write), *_run_batch(place, trials[half:], write)]
+        parts = [*_run_batch(workplace, trials[:half], write), *_run_batch(workplace, trials[half:], write)]
         if not any(part.breaches for part in parts):  # only all together do it
             parts[0] = replace(parts[0], name=f"{len(trials)} files together", breaches=tuple(of_all))
         yield from parts
@@ -188,50 +188,50 @@ def _run_batch(place: Workplace, trials: Sequence[int], write: Writer) -> Iterat
         yield replace(outcome, trial=each.trial, name=f"{each.path.name}: {each.done}", breaches=kept)
 
 
-def _index(place: Workplace, trials: Sequence[int], write: Writer) -> tuple[Record, list[Fuzzed]]:
-    record = Record(place, trials[0], "")
-    home = place.empty("home")
-    data, index = home / "data", place.folder / "index"
+def _index(workplace: Workplace, trials: Sequence[int], write: Writer) -> tuple[Record, list[Fuzzed]]:
+    record = Record(workplace, trials[0], "")
+    home = workplace.empty("home")
+    data, index = home / "data", workplace.folder / "index"
     shutil.rmtree(index, ignore_errors=True)
     asked = write_good(data)
-    truth = truth_of(place)
-    fuzzed = [write(place, trial, data) for trial in trials]
+    truth = truth_of(workplace)
+    fuzzed = [write(workplace, trial, data) for trial in trials]
     before = snapshot(home)
     deadline = 30.0 + 0.7 * len(trials)
-    command: Any = place.spark_desk
-    if trials[0] // place.batch % REALLY == REALLY - 1 and len(trials) == place.batch:
-        command = place.fresh
+    command: Any = workplace.spark_desk
+    if trials[0] // workplace.batch % REALLY == REALLY - 1 and len(trials) == workplace.batch:
+        command = workplace.fresh
     built = record.run(command, "index", str(data), "--into", str(index), "--json", deadline=deadline)
     if built.code == 0:
         question = (str(asked), "--key", "place", "--value", "x", "--index", str(index))
-        answer = record.run(place.desk, "query", *question, "--top", "100000", "--json")
+        answer = record.run(workplace.desk, "query", *question, "--top", "100000", "--json")
         record.breaches += same_answers(truth, answer, GOOD)
-        info = answered(record.run(place.desk, "info", str(index), "--json"))
+        info = answered(record.run(workplace.desk, "info", str(index), "--json"))
         files = [each.path for each in fuzzed if each.path.stat().st_size or each.path.is_dir()]
         record.breaches += unnamed(files, info)
         record.breaches += _lost(fuzzed, info)
-        record.run(place.desk, "check", str(index))
+        record.run(workplace.desk, "check", str(index))
     elif built.code is not None and not record.breaches:
         record.breaches.append(Breach(WRONG, f"no index of the good tables: {built.err[-300:]!r}"))
     record.breaches += touched(before, snapshot(home), may_add=False)
     return record, fuzzed
 
 
-def truth_of(place: Workplace) -> dict[str, Any]:
+def truth_of(workplace: Workplace) -> dict[str, Any]:
     """Answer from an index of the good tables alone."""
-    known: dict[str, Any] | None = place.desks.kept.get("truth")
+    known: dict[str, Any] | None = workplace.desks.kept.get("truth")
     if known is None:
-        alone = place.empty("alone")
+        alone = workplace.empty("alone")
         asked = write_good(alone / "data")
         index = alone / "index"
-        built = place.spark_desk("index", str(alone / "data"), "--into", str(index))
+        built = workplace.spark_desk("index", str(alone / "data"), "--into", str(index))
         question = (str(asked), "--key", "place", "--value", "x", "--index", str(index), "--top", "100000")
-        known = answered(place.desk("query", *question, "--json"))
+        known = answered(workplace.desk("query", *question, "--json"))
         if known is None:
             raise RuntimeError(
                 f"the good tables alone can't be indexed: {built.err.decode(errors='replace')}"
             )
-        place.desks.kept["truth"] = known
+        workplace.desks.kept["truth"] = known
     return known
 
 

@@ -103,8 +103,8 @@ def _unread(seen: Seen) -> list[Breach]:
 
 def _named(*names: str) -> Judge:
     def judge(seen: Seen) -> list[Breach]:
-        places = "\n".join(f"{path}#{table['member']}" for path, table in seen.tables.items())
-        return [Breach(WRONG, f"{name!r} is not named") for name in names if name not in places]
+        locations = "\n".join(f"{path}#{table['member']}" for path, table in seen.tables.items())
+        return [Breach(WRONG, f"{name!r} is not named") for name in names if name not in locations]
 
     return judge
 
@@ -204,8 +204,8 @@ def _many_keys(around: Around) -> None:
 def _dictionary(cell: int, rows: int, kind: str) -> Callable[[Around], None]:
     def make(around: Around) -> None:
         words = [f"{number:04}" + "x" * cell for number in range(3)]
-        places = pa.array(np.arange(rows) % 3, pa.int32())
-        text = pa.DictionaryArray.from_arrays(places, pa.array(words))
+        slots = pa.array(np.arange(rows) % 3, pa.int32())
+        text = pa.DictionaryArray.from_arrays(slots, pa.array(words))
         table = pa.table({"place": text, "y": pa.array(around.rng.normal(size=rows))})
         if kind == "parquet":
             pyarrow.parquet.write_table(table, around.data / "dictionary.parquet", compression="zstd")
@@ -386,8 +386,8 @@ def _encrypted_zip(around: Around) -> None:
     with zipfile.ZipFile(packed, "w") as archive:
         archive.writestr("a.csv", "\n".join(_lines(300)))
     content = bytearray(packed.getvalue())
-    for mark, place in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
-        content[content.find(mark) + place] |= 1
+    for mark, position in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        content[content.find(mark) + position] |= 1
     (around.data / "locked.zip").write_bytes(content)
 
 
@@ -487,7 +487,7 @@ def _encoded(encoding: str, word: str) -> Callable[[Around], None]:
 
 def _texts() -> Iterator[Hostile]:
     for levels in (900, 5_000, 100_000, 5_000_000):
-        good = b"".join(json_line(place=place, y=number) for number, place in enumerate(PLACES))
+        good = b"".join(json_line(place=town, y=number) for number, town in enumerate(PLACES))
         text = (
             good[: len(good) // 2].rpartition(b"\n")[0]
             + b"\n"
@@ -621,7 +621,7 @@ def _sqlite(*statements: str) -> Callable[[Around], None]:
         connection = sqlite3.connect(around.data / "hostile.sqlite")
         connection.execute("CREATE TABLE good (place TEXT, y REAL)")
         connection.executemany(
-            "INSERT INTO good VALUES (?, ?)", [(place, n * n % 97) for n, place in enumerate(PLACES)]
+            "INSERT INTO good VALUES (?, ?)", [(town, n * n % 97) for n, town in enumerate(PLACES)]
         )
         for statement in statements:
             connection.execute(statement)
@@ -855,9 +855,9 @@ COSTLY: tuple[Hostile, ...] = (*_packed(), *_databases(), *_quadratic(), *_size(
 EVERY: tuple[Hostile, ...] = (*_stray_quotes(), *_texts(), *_places(), *_columnar(), *COSTLY)
 
 
-def _run(place: Workplace, numbers: Iterator[int]) -> Iterator[Outcome]:
+def _run(workplace: Workplace, numbers: Iterator[int]) -> Iterator[Outcome]:
     for trial in numbers:
-        yield try_one(place, trial, EVERY[trial % len(EVERY)])
+        yield try_one(workplace, trial, EVERY[trial % len(EVERY)])
 
 
 def together(names: Sequence[str]) -> Hostile:
@@ -874,18 +874,18 @@ def together(names: Sequence[str]) -> Hostile:
     return Hostile(", ".join(part.name for part in parts), make, judge)
 
 
-def try_one(place: Workplace, trial: int, hostile: Hostile) -> Outcome:
+def try_one(workplace: Workplace, trial: int, hostile: Hostile) -> Outcome:
     """Index a hostile thing beside good tables, and judge what comes of it."""
-    record = Record(place, trial, hostile.name)
-    home = place.empty("home")
-    around = Around(home / "data", home / "outside", place.rng(trial))
+    record = Record(workplace, trial, hostile.name)
+    home = workplace.empty("home")
+    around = Around(home / "data", home / "outside", workplace.rng(trial))
     around.outside.mkdir()
     asked = write_good(around.data)
     hostile.make(around)
-    index = place.empty("made") / "index"
-    truth = truth_of(place)
+    index = workplace.empty("made") / "index"
+    truth = truth_of(workplace)
     before = snapshot(home)
-    command = place.fresh if hostile in COSTLY else place.spark_desk
+    command = workplace.fresh if hostile in COSTLY else workplace.spark_desk
     with hostile.meanwhile(around) if hostile.meanwhile else nullcontext():
         limit = ("--table-timeout", str(SECONDS_A_TABLE))
         built = record.run(
@@ -896,10 +896,10 @@ def try_one(place: Workplace, trial: int, hostile: Hostile) -> Outcome:
     record.breaches += within(built, MEMORY)
     if built.code == 0:
         question = (str(asked), "--key", "place", "--value", "x", "--index", str(index), "--top", "100000")
-        record.breaches += same_answers(truth, record.run(place.desk, "query", *question, "--json"), GOOD)
-        record.run(place.desk, "query", *question[:-2])
-        record.run(place.desk, "info", str(index))
-        said = record.run(place.desk, "info", str(index), "--json", deadline=120)
+        record.breaches += same_answers(truth, record.run(workplace.desk, "query", *question, "--json"), GOOD)
+        record.run(workplace.desk, "query", *question[:-2])
+        record.run(workplace.desk, "info", str(index))
+        said = record.run(workplace.desk, "info", str(index), "--json", deadline=120)
         info = answered(said)
         record.breaches += unnamed(_files_in(around.data), info)
         record.breaches += _too_large(around.data, index)
@@ -916,9 +916,11 @@ def try_one(place: Workplace, trial: int, hostile: Hostile) -> Outcome:
 
 def _files_in(folder: Path) -> list[Path]:
     found = []
-    for place, _, files in os.walk(folder):
+    for parent, _, files in os.walk(folder):
         found += [
-            Path(place, name) for name in files if name not in {"manifest.json"} and not name.endswith(".crc")
+            Path(parent, name)
+            for name in files
+            if name not in {"manifest.json"} and not name.endswith(".crc")
         ]
     return found
 

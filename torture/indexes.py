@@ -30,22 +30,22 @@ class Whole:
     answers: tuple[str, ...]
 
 
-def whole_index(place: Workplace, *, large: bool = False) -> Whole:
+def whole_index(workplace: Workplace, *, large: bool = False) -> Whole:
     """Make an index in two segments, and ask it."""
     name = "large" if large else "small"
-    known: Whole | None = place.desks.kept.get(name)
+    known: Whole | None = workplace.desks.kept.get(name)
     if known:
         return known
-    folder = emptied(place.desks.folder / name)
+    folder = emptied(workplace.desks.folder / name)
     data, index = folder / "data", folder / "index"
     asked = write_good(data)
     _more_tables(data, 8, 4)
     if large:
         _more_tables(data / "many", 175, 48, rows=1200)
-    _made(place, "index", str(data), "--into", str(index))
+    _made(workplace, "index", str(data), "--into", str(index))
     _more_tables(data / "later", 3, 2)
-    _made(place, "index", "--into", str(index))
-    _made(place, "remove", str(index), "t1")
+    _made(workplace, "index", "--into", str(index))
+    _made(workplace, "remove", str(index), "t1")
     own = ("--key", "place", "--value", "x", "--index", "INDEX", "--json")
     questions: tuple[tuple[str, ...], ...] = (
         ("query", str(asked), *own, "--top", "1000"),
@@ -54,13 +54,13 @@ def whole_index(place: Workplace, *, large: bool = False) -> Whole:
     )
     if not large:
         questions += (("pairs", "INDEX", "--top", "50", "--json"), ("history", "INDEX", "--json"))
-    answers = tuple(_plain(_asked(place, question, index), index) for question in questions)
+    answers = tuple(_plain(_asked(workplace, question, index), index) for question in questions)
     if "null" in answers:
         raise RuntimeError("the undamaged index does not answer")
     size = sum(file.stat().st_size for file in files_of(index))
     if large and size <= LARGE_BYTES:
         raise RuntimeError(f"the large index has only {size:,} bytes")
-    place.desks.kept[name] = Whole(index, questions, answers)
+    workplace.desks.kept[name] = Whole(index, questions, answers)
     return Whole(index, questions, answers)
 
 
@@ -73,14 +73,14 @@ def _more_tables(folder: Path, tables: int, columns: int, rows: int = 200) -> No
         pl.DataFrame({"place": keys, **values}).write_parquet(folder / f"t{number}.parquet")
 
 
-def _made(place: Workplace, *arguments: str) -> None:
-    ran = place.spark_desk(*arguments, deadline=300)
+def _made(workplace: Workplace, *arguments: str) -> None:
+    ran = workplace.spark_desk(*arguments, deadline=300)
     if ran.code:
         raise RuntimeError(f"covary {arguments[0]}: {ran.err.decode(errors='replace')[-300:]}")
 
 
-def _asked(place: Workplace, question: Sequence[str], index: Path) -> Ran:
-    return place.desk(*(str(index) if word == "INDEX" else word for word in question), deadline=60)
+def _asked(workplace: Workplace, question: Sequence[str], index: Path) -> Ran:
+    return workplace.desk(*(str(index) if word == "INDEX" else word for word in question), deadline=60)
 
 
 def _plain(ran: Ran, index: Path) -> str:
@@ -89,12 +89,12 @@ def _plain(ran: Ran, index: Path) -> str:
 
 def ask(record: Record, whole: Whole, index: Path, questions: Sequence[int]) -> list[Breach]:
     """Ask a damaged index; it must answer as the undamaged one does, or say that it can't."""
-    if record.place.desk.ran > RETIRED_AFTER:
-        record.place.desk.close()
+    if record.workplace.desk.ran > RETIRED_AFTER:
+        record.workplace.desk.close()
     breaches = []
     for number in questions:
         question = [str(index) if word == "INDEX" else word for word in whole.questions[number]]
-        ran = record.run(record.place.desk, *question, deadline=60)
+        ran = record.run(record.workplace.desk, *question, deadline=60)
         if ran.code == 0 and _plain(ran, index) != whole.answers[number]:
             breaches.append(Breach(WRONG, f"{question[0]} answers something else than the undamaged index"))
         if ran.code == 2 and str(index).encode() not in ran.err:
@@ -138,22 +138,22 @@ def files_of_copy(index: Path) -> list[Path]:
     return sorted(file for file in index.rglob("*") if file.is_file())
 
 
-def _run(place: Workplace, numbers: Iterator[int], *, large: bool) -> Iterator[Outcome]:
-    whole = whole_index(place, large=large)
+def _run(workplace: Workplace, numbers: Iterator[int], *, large: bool) -> Iterator[Outcome]:
+    whole = whole_index(workplace, large=large)
     files, before = files_of(whole.index), snapshot(whole.index)
     for trial in numbers:
-        rng = place.rng(trial)
-        folder = place.empty("trial")
+        rng = workplace.rng(trial)
+        folder = workplace.empty("trial")
         index = folder / "index"
         linked_copy(whole.index, index)
         # Large files hold most bits, small ones most meaning: a file is chosen first, then a bit of it.
         file = index / files[rng.integers(len(files))].relative_to(whole.index)
-        record = Record(place, trial, "")
+        record = Record(workplace, trial, "")
         record.name = _flip(rng, file, index)
         questions = rng.permutation(len(whole.questions))[: 1 if large else 2]
         record.breaches += ask(record, whole, index, sorted(questions.tolist()))
         if trial % (CHECK_EACH * (10 if large else 1)) == 0:
-            checked = record.run(place.desk, "check", str(index), deadline=120)
+            checked = record.run(workplace.desk, "check", str(index), deadline=120)
             if checked.code == 0:
                 record.breaches.append(Breach(WRONG, "check finds nothing damaged"))
         if trial % CHANGE_EACH == 0 and not large:
@@ -161,20 +161,20 @@ def _run(place: Workplace, numbers: Iterator[int], *, large: bool) -> Iterator[O
         yield record.outcome()
     changed = touched(before, snapshot(whole.index))
     if changed:
-        yield Outcome(place.suite, -1, "the undamaged index", breaches=tuple(changed))
+        yield Outcome(workplace.suite, -1, "the undamaged index", breaches=tuple(changed))
 
 
 def _change(record: Record, whole: Whole, index: Path, rng: np.random.Generator) -> list[Breach]:
     """Change a damaged index: that is refused, or comes out right; damage gets no new checksums."""
     command = [("compact", str(index)), ("remove", str(index), "t2")][rng.integers(2)]
-    changed = record.run(record.place.desk, *command, deadline=60)
+    changed = record.run(record.workplace.desk, *command, deadline=60)
     if changed.code != 0:
         return []
-    truth = record.place.empty("truth") / "index"
+    truth = record.workplace.empty("truth") / "index"
     shutil.copytree(whole.index, truth)
-    record.run(record.place.desk, *(str(truth) if word == str(index) else word for word in command))
+    record.run(record.workplace.desk, *(str(truth) if word == str(index) else word for word in command))
     question = whole.questions[0]
-    wanted, found = (_asked(record.place, question, each) for each in (truth, index))
+    wanted, found = (_asked(record.workplace, question, each) for each in (truth, index))
     if found.code == 0 and _plain(wanted, truth) != _plain(found, index):
         return [Breach(WRONG, f"after {command[0]} it answers something else than the undamaged index")]
     return []
@@ -187,14 +187,14 @@ def suites() -> list[Suite]:
             "flips",
             2400,
             6.0,
-            lambda place, numbers: _run(place, numbers, large=False),
+            lambda workplace, numbers: _run(workplace, numbers, large=False),
             "bits of each file of a small index flipped, files cut, swapped, lost; asked, checked, changed",
         ),
         Suite(
             "largeflips",
             500,
             3.0,
-            lambda place, numbers: _run(place, numbers, large=True),
+            lambda workplace, numbers: _run(workplace, numbers, large=True),
             "the same of an index above 64 MB",
         ),
     ]

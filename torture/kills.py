@@ -84,32 +84,32 @@ def _question(asked: Path, index: Path) -> tuple[str, ...]:
 
 
 def _answer(record: Record, asked: Path, index: Path) -> dict[tuple[str, ...], Any] | None:
-    facts = answered(record.run(record.place.desk, *_question(asked, index)))
+    facts = answered(record.run(record.workplace.desk, *_question(asked, index)))
     return None if facts is None else pairs_in(facts, {hit["table"] for hit in facts["hits"]})
 
 
-def _run_kills(place: Workplace, numbers: Iterator[int]) -> Iterator[Outcome]:
-    start = place.empty("start")
+def _run_kills(workplace: Workplace, numbers: Iterator[int]) -> Iterator[Outcome]:
+    start = workplace.empty("start")
     data, index = start / "data", start / "index"
     asked = write_good(data)
     _tables(data, 0, TABLES)
-    made = place.spark_desk("index", str(data), "--into", str(index), "--size", "64", deadline=300)
+    made = workplace.spark_desk("index", str(data), "--into", str(index), "--size", "64", deadline=300)
     _require_built(made)
     shutil.copytree(index, start / "after")
     _tables(data, TABLES, TABLES)
     # A copy of an index is another index: its sources are named again.
-    made = place.spark_desk("index", str(data), "--into", str(start / "after"), deadline=300)
+    made = workplace.spark_desk("index", str(data), "--into", str(start / "after"), deadline=300)
     _require_built(made)
-    place.spark_desk.close()
+    workplace.spark_desk.close()
     for trial in numbers:
-        rng = place.rng(trial)
+        rng = workplace.rng(trial)
         whom = VICTIMS[trial % len(VICTIMS)]
         how = "killed" if "worker" in whom else list(SIGNALS)[int(rng.integers(3))]
         first = bool(rng.random() < 0.3)
         moment = float(rng.uniform(0.2, SECONDS))
         again = whom == "every worker" and rng.random() < 0.5
         record = Record(
-            place,
+            workplace,
             trial,
             f"{whom} {how} after {moment:.1f} s{', again and again' * again}{', first build' * first}",
         )
@@ -125,16 +125,16 @@ def _require_built(ran: Ran) -> None:
 def _kill(
     record: Record, start: Path, asked: Path, killer: Callable[[Any, float], None], *, first: bool
 ) -> None:
-    place = record.place
-    index = place.empty("trial") / "index"
+    workplace = record.workplace
+    index = workplace.empty("trial") / "index"
     if not first:
         shutil.copytree(start / "index", index)
     before = _answer(record, asked, start / "index")
     after = _answer(record, asked, start / "after")
     own = snapshot(start)
-    temporary = place.empty("fresh/tmp")
+    temporary = workplace.empty("fresh/tmp")
     build = ("index", str(start / "data"), "--into", str(index), "--size", "64")
-    ran = place.fresh(*build, meanwhile=killer, deadline=150)
+    ran = workplace.fresh(*build, meanwhile=killer, deadline=150)
     record.ran.append(ran)
     record.breaches += _judged(ran)
     record.breaches += readable_by_others(temporary)
@@ -142,13 +142,13 @@ def _kill(
         found = _answer(record, asked, index)
         if found not in (after,) if first else found not in (before, after):
             record.breaches.append(Breach(WRONG, "it answers neither as before nor as after"))
-        record.run(place.desk, "check", str(index))
+        record.run(workplace.desk, "check", str(index))
     elif not first:
         record.breaches.append(Breach(CHANGED, "the index is gone"))
-    again = record.run(place.spark_desk, *build, deadline=120)
+    again = record.run(workplace.spark_desk, *build, deadline=120)
     if again.code == 0 and _answer(record, asked, index) != after:
         record.breaches.append(Breach(WRONG, "built again, it does not answer as it should"))
-    checked = answered(record.run(place.desk, "check", str(index), "--json"))
+    checked = answered(record.run(workplace.desk, "check", str(index), "--json"))
     if checked and checked["left_over"]:
         record.breaches.append(
             Breach(CHANGED, f"left behind after the next build: {checked['left_over'][:2]}")
@@ -161,7 +161,7 @@ def _judged(ran: Ran) -> list[Breach]:
     from torture.law import ended
 
     by_us = (ran.code in STOPPED and ran.code < 0) or ran.code == 143
-    return [breach for breach in ended(ran) if not (by_us and "ended with" in breach.said)]
+    return [breach for breach in ended(ran) if not (by_us and "ended with" in breach.message)]
 
 
 @contextmanager
@@ -184,17 +184,17 @@ def _disk(folder: Path, options: str) -> Iterator[str]:
 DISKS = ("full", "full for temporary files", "full at a random byte", "read-only", "short of names")
 
 
-def _run_disks(place: Workplace, numbers: Iterator[int]) -> Iterator[Outcome]:
-    start = place.empty("start")
+def _run_disks(workplace: Workplace, numbers: Iterator[int]) -> Iterator[Outcome]:
+    start = workplace.empty("start")
     asked = write_good(start / "data")
     _tables(start / "data", 0, 12)
-    place.spark_desk("index", str(start / "data"), "--into", str(start / "index"), deadline=300)
+    workplace.spark_desk("index", str(start / "data"), "--into", str(start / "index"), deadline=300)
     _tables(start / "data", 12, 4)
     for trial in numbers:
-        rng = place.rng(trial)
+        rng = workplace.rng(trial)
         way = DISKS[trial % len(DISKS)]
-        record = Record(place, trial, way)
-        disk = place.folder / "disk"
+        record = Record(workplace, trial, way)
+        disk = workplace.folder / "disk"
         size = int(rng.integers(300, 1500)) << 10
         options = f"size={size},nr_inodes=60" if way == "short of names" else f"size={max(size, 1 << 20)}"
         with _disk(disk, options) as reason:
@@ -206,8 +206,8 @@ def _run_disks(place: Workplace, numbers: Iterator[int]) -> Iterator[Outcome]:
 def _on_disk(
     record: Record, rng: np.random.Generator, way: str, start: Path, asked: Path, disk: Path
 ) -> None:
-    place = record.place
-    index = disk / "index" if way != "full for temporary files" else place.empty("trial") / "index"
+    workplace = record.workplace
+    index = disk / "index" if way != "full for temporary files" else workplace.empty("trial") / "index"
     try:
         shutil.copytree(start / "index", index)
     except (OSError, shutil.Error):
@@ -228,17 +228,17 @@ def _on_disk(
     if way == "full for temporary files":
         command = ("index", str(start / "data"), "--into", str(index))
         ran = record.run(
-            place.fresh, *command, more={"TMPDIR": str(disk), "SPARK_LOCAL_DIRS": str(disk)}, deadline=150
+            workplace.fresh, *command, more={"TMPDIR": str(disk), "SPARK_LOCAL_DIRS": str(disk)}, deadline=150
         )
     else:
-        ran = record.run(place.spark_desk, *command, deadline=90)
+        ran = record.run(workplace.spark_desk, *command, deadline=90)
     if ran.code != 0:
         kept.pop(str(index / "lock"), None)  # its time tells of the last who wrote
         record.breaches += touched(kept, snapshot(index))
         if before is not None and _answer(record, asked, index) != before:
             record.breaches.append(Breach(WRONG, "it does not answer as before"))
     elif (index / "manifest.json").exists():
-        record.run(place.desk, "check", str(index))
+        record.run(workplace.desk, "check", str(index))
 
 
 def suites() -> list[Suite]:

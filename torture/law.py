@@ -39,20 +39,20 @@ class Entry(NamedTuple):
     content: str
 
 
-def snapshot(*places: Path) -> dict[str, Entry]:
-    """Look at everything at and below some places, and at what links there lead to."""
+def snapshot(*roots: Path) -> dict[str, Entry]:
+    """Look at everything at and below some paths, and at what links there lead to."""
     seen: dict[str, Entry] = {}
-    for place in places:
-        for path in _below(str(place)):
+    for root in roots:
+        for path in _below(str(root)):
             seen[path] = _entry(path)
     return seen
 
 
-def _below(place: str) -> Iterator[str]:
-    if os.path.lexists(place):
-        yield place
-    if os.path.isdir(place) and not os.path.islink(place):
-        for folder, folders, files in os.walk(place):
+def _below(path: str) -> Iterator[str]:
+    if os.path.lexists(path):
+        yield path
+    if os.path.isdir(path) and not os.path.islink(path):
+        for folder, folders, files in os.walk(path):
             yield from (os.path.join(folder, name) for name in (*folders, *files))
 
 
@@ -179,11 +179,11 @@ def unnamed(files: Iterable[Path], info: Mapping[str, Any] | None) -> list[Breac
     if info is None:
         return []  # there is no index: that is judged elsewhere
     named = {_plain(table["path"]) for table in info["contents"]}
-    around = {folder for place in named for folder in _folders_of(place)}
+    around = {folder for location in named for folder in _folders_of(location)}
     missing = []
     for file in files:
-        place = _plain(str(file))
-        if place not in around and not any(folder in named for folder in _folders_of(place)):
+        path = _plain(str(file))
+        if path not in around and not any(folder in named for folder in _folders_of(path)):
             missing.append(Breach(UNNAMED, repr(str(file))))
     return missing
 
@@ -192,32 +192,33 @@ def _plain(path: str) -> str:
     return path.encode("utf-8", "backslashreplace").decode()
 
 
-def _folders_of(place: str) -> Iterator[str]:
+def _folders_of(path: str) -> Iterator[str]:
     """A path, and what it may be a member of: big.zip#a.csv, big.zip/a.csv, a lakehouse's folder."""
-    yield place
-    for mark in re.finditer("[#/]", place):
+    yield path
+    for mark in re.finditer("[#/]", path):
         if mark.start():
-            yield place[: mark.start()]
+            yield path[: mark.start()]
 
 
-def leaked(secrets: Mapping[str, str], ran: Iterable[Ran], *places: Path) -> list[Breach]:
+def leaked(secrets: Mapping[str, str], ran: Iterable[Ran], *roots: Path) -> list[Breach]:
     """Search for secrets in every file, printed line and command line of children."""
     marks = {name: secret.encode() for name, secret in secrets.items()}
     where: dict[str, dict[str, None]] = {}
 
-    def search(text: bytes, place: str) -> None:
+    def search(text: bytes, path: str) -> None:
         for name, mark in marks.items():
             if mark in text:
-                where.setdefault(name, {})[place] = None
+                where.setdefault(name, {})[path] = None
 
     for each in ran:
         search(each.out, f"stdout of {each.arguments[0]}")
         search(each.err, f"stderr of {each.arguments[0]}")
         search("\n".join(each.commands).encode(), f"a command line of {each.arguments[0]}")
-    for place in places:
-        for path in _below(str(place)):
+    for root in roots:
+        for path in _below(str(root)):
             search(
-                path.encode(errors="surrogateescape") + _readable(path), path.removeprefix(f"{place.parent}/")
+                path.encode(errors="surrogateescape") + _readable(path),
+                path.removeprefix(f"{root.parent}/"),
             )
     return [Breach(LEAK, f"{name} in {', '.join(seen)}") for name, seen in where.items()]
 

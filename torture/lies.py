@@ -26,7 +26,7 @@ HARMLESS = "any answer"  # other data is no lie that could be told
 MEMORY = 1500 << 20
 DEADLINE = 20.0
 RETIRED_AFTER = 400  # commands
-# Every array whose numbers are places or counts of places: out of range they lead outside of memory.
+# Every array whose numbers are positions or counts of positions: out of range they lead outside of memory.
 PLACES = (
     "sketches.table", "sketches.key", "sketches.value", "sketches.granularity", "sketches.aggregate",
     "sketches.key_set", "sketches.value_start", "key_sets.size", "key_sets.block", "key_sets.order",
@@ -55,7 +55,7 @@ def _in_arrays(alter: Callable[[Arrays, np.random.Generator], None]) -> Callable
 
 
 def _somewhere(name: str, number: Callable[[np.ndarray[Any, Any]], Any]) -> Callable[..., None]:
-    """Put one wrong number at some places of an array."""
+    """Put one wrong number at some positions of an array."""
 
     def alter(arrays: Arrays, rng: np.random.Generator) -> None:
         array = arrays[name]
@@ -445,31 +445,31 @@ def lies() -> tuple[Lie, ...]:
     return (*_array_lies(), *_file_lies(), *_frame_lies(), *_manifest_lies())
 
 
-def _run_lies(place: Workplace, numbers: Iterator[int]) -> Iterator[Outcome]:
-    whole = whole_index(place)
+def _run_lies(workplace: Workplace, numbers: Iterator[int]) -> Iterator[Outcome]:
+    whole = whole_index(workplace)
     for trial in numbers:
         lie = lies()[trial % len(lies())]
-        record = Record(place, trial, lie.name)
-        index = place.empty("trial") / "index"
-        lie.write(whole, index, place.rng(trial))
+        record = Record(workplace, trial, lie.name)
+        index = workplace.empty("trial") / "index"
+        lie.write(whole, index, workplace.rng(trial))
         before = snapshot(whole.index)
         record.breaches += _asked(record, whole, index, lie)
         record.breaches += touched(before, snapshot(whole.index), may_add=False)
         for ran in record.ran:
             record.breaches += within(ran, MEMORY)
-        place.kept["calm"] = not record.breaches
+        workplace.kept["calm"] = not record.breaches
         yield record.outcome()
 
 
 def _asked(record: Record, whole: Whole, index: Path, lie: Lie) -> list[Breach]:
     breaches = []
-    desk = record.place.desk
-    if desk.ran > RETIRED_AFTER or not place_is_calm(record.place):
+    desk = record.workplace.desk
+    if desk.ran > RETIRED_AFTER or not place_is_calm(record.workplace):
         desk.close()  # what a lie spoils in memory is to be laid at it alone
     commands = [("info", str(index), "--json"), ("history", str(index)), ("pairs", str(index), "--json")]
     questions = [question for question in whole.questions if question[0] == "query"]
     truth = dict(zip(whole.questions, whole.answers, strict=True))
-    rightly = _answers_of_one_segment(record.place, whole) if "manifest" not in lie.name else truth
+    rightly = _answers_of_one_segment(record.workplace, whole) if "manifest" not in lie.name else truth
     for question in questions:
         words = [str(index) if word == "INDEX" else word for word in question]
         ran = record.run(desk, *words, deadline=DEADLINE)
@@ -487,33 +487,33 @@ def _asked(record: Record, whole: Whole, index: Path, lie: Lie) -> list[Breach]:
     return breaches
 
 
-def place_is_calm(place: Workplace) -> bool:
+def place_is_calm(workplace: Workplace) -> bool:
     """Whether the trial before broke nothing."""
-    calm: bool = place.kept.get("calm", True)
+    calm: bool = workplace.kept.get("calm", True)
     return calm
 
 
-def _answers_of_one_segment(place: Workplace, whole: Whole) -> dict[tuple[str, ...], str]:
+def _answers_of_one_segment(workplace: Workplace, whole: Whole) -> dict[tuple[str, ...], str]:
     """What the first segment of the undamaged index answers alone."""
-    known: dict[tuple[str, ...], str] | None = place.desks.kept.get("one segment")
+    known: dict[tuple[str, ...], str] | None = workplace.desks.kept.get("one segment")
     if known is None:
-        index = place.empty("one") / "index"
+        index = workplace.empty("one") / "index"
         arrays, tables, names = contents_of(whole.index)
         write_altered(whole.index, index, arrays, tables, names)
         known = {}
         for question in whole.questions:
-            ran = place.desk(*(str(index) if word == "INDEX" else word for word in question))
+            ran = workplace.desk(*(str(index) if word == "INDEX" else word for word in question))
             known[question] = timeless(ran).replace(str(index), "INDEX")
-        place.desks.kept["one segment"] = known
+        workplace.desks.kept["one segment"] = known
     return known
 
 
-def _run_sources(place: Workplace, numbers: Iterator[int]) -> Iterator[Outcome]:
+def _run_sources(workplace: Workplace, numbers: Iterator[int]) -> Iterator[Outcome]:
     """Sources that come with an index are neither read nor run unless this user gave them."""
-    whole = whole_index(place)
+    whole = whole_index(workplace)
     with Listening() as (port, heard):
         for trial in numbers:
-            victim = place.empty("victim")
+            victim = workplace.empty("victim")
             (victim / "papers").mkdir()
             (victim / "papers" / "thesis.txt").write_text("years of work")
             pl.DataFrame({"place": [f"p{n}" for n in range(50)], "secret": range(50)}).write_csv(
@@ -521,27 +521,32 @@ def _run_sources(place: Workplace, numbers: Iterator[int]) -> Iterator[Outcome]:
             )
             sources = hostile_sources(victim, port)
             name, source = sources[trial % len(sources)]
-            record = Record(place, trial, f"a source that {name}")
-            index = place.empty("trial") / "index"
+            record = Record(workplace, trial, f"a source that {name}")
+            index = workplace.empty("trial") / "index"
             write_manifest(
                 whole.index, index, lambda content, source=source: content.update(sources=[source])
             )
             before = snapshot(victim)
             heard.clear()
-            record.run(place.spark_desk, "index", "--into", str(index), deadline=120)
-            record.run(place.desk, "info", str(index))
+            record.run(workplace.spark_desk, "index", "--into", str(index), deadline=120)
+            record.run(workplace.desk, "info", str(index))
             record.breaches += touched(before, snapshot(victim), may_add=False)
             if heard:
                 record.breaches.append(
                     Breach(LEAK, f"a source that came with the index was asked: {heard[0]!r}")
                 )
-            info = record.run(place.desk, "info", str(index), "--json")
+            info = record.run(workplace.desk, "info", str(index), "--json")
             if b'"secret"' in info.out:
                 record.breaches.append(Breach(LEAK, "a file that only the index named was read"))
             # The same typed by the user: a command is no source, whoever names it.
             if source.startswith("spark:") and not source.startswith("spark:SELECT"):
                 record.run(
-                    place.spark_desk, "index", source, "--into", str(place.empty("typed") / "i"), deadline=120
+                    workplace.spark_desk,
+                    "index",
+                    source,
+                    "--into",
+                    str(workplace.empty("typed") / "i"),
+                    deadline=120,
                 )
                 record.breaches += touched(before, snapshot(victim), may_add=False)
             yield record.outcome()

@@ -1,4 +1,4 @@
-"""What a run found: a line for each suite, and the page that tells of it."""
+"""What came of a run: a line for each suite, the breaches of the law, and the page of both."""
 
 import os
 import platform
@@ -21,7 +21,7 @@ nothing wrong is said, nothing hangs, nothing leaks, nothing crashes, the good t
 was not used is named. What each suite does and how to repeat a trial is below the table.
 """
 NOTES = """\
-- **trials**: files, indexes or situations; those that could not be tried on this machine are told below.
+- **trials**: files, indexes or situations; those that could not be tried on this machine are named below.
 - **crashes**: a traceback, a Java stack trace, death by a signal, or an exit code other than 0, 2 and 130.
 - **hangs**: not done at its deadline, or processes left running.
 - **over limits**: more memory in one process, or a larger index, than is allowed.
@@ -33,7 +33,7 @@ NOTES = """\
 """
 
 
-def line_of(suite: Suite, outcomes: Sequence[Outcome]) -> tuple[str, ...]:
+def sum_up(suite: Suite, outcomes: Sequence[Outcome]) -> tuple[str, ...]:
     """Sum up a suite."""
     tried = [outcome for outcome in outcomes if not outcome.skipped]
     broken = Counter(law for outcome in tried for law in {breach.law for breach in outcome.breaches})
@@ -48,7 +48,7 @@ def line_of(suite: Suite, outcomes: Sequence[Outcome]) -> tuple[str, ...]:
     )
 
 
-def page_of(results: Mapping[Suite, Sequence[Outcome]], command: str, seed: int, minutes: float) -> str:
+def write_page(results: Mapping[Suite, Sequence[Outcome]], command: str, seed: int, minutes: float) -> str:
     """Write the page of a run."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 30
     ran = (
@@ -61,7 +61,7 @@ def page_of(results: Mapping[Suite, Sequence[Outcome]], command: str, seed: int,
         if whole
         else " A shorter run than a whole one: the suites stopped when their time was up, or were told to."
     )
-    rows = [line_of(suite, outcomes) for suite, outcomes in results.items()]
+    rows = [sum_up(suite, outcomes) for suite, outcomes in results.items()]
     what = table(("suite", "what it tries"), [(suite.name, suite.what) for suite in results])
     return "\n".join(
         [
@@ -73,18 +73,18 @@ def page_of(results: Mapping[Suite, Sequence[Outcome]], command: str, seed: int,
             what,
             "",
             f"One trial again, by its number: `./run torture --seed {seed} --only csv --trial 1234`.",
-            *_told("What was found", list(found(results))),
-            *_told("Not tried here", list(left_out(results))),
+            *_section("What was found", list(list_breaches(results))),
+            *_section("Not tried here", list(list_untried(results))),
             "",
         ]
     )
 
 
-def _told(heading: str, lines: Sequence[str]) -> list[str]:
+def _section(heading: str, lines: Sequence[str]) -> list[str]:
     return ["", f"## {heading}", "", *(f"- {line}" for line in lines)] if lines else []
 
 
-def found(results: Mapping[Suite, Sequence[Outcome]]) -> Iterable[str]:
+def list_breaches(results: Mapping[Suite, Sequence[Outcome]]) -> Iterable[str]:
     """Name the first breaches of each law in each suite."""
     for suite, outcomes in results.items():
         seen: Counter[str] = Counter()
@@ -92,14 +92,14 @@ def found(results: Mapping[Suite, Sequence[Outcome]]) -> Iterable[str]:
             for law in dict.fromkeys(breach.law for breach in outcome.breaches):
                 seen[law] += 1
                 if seen[law] <= SHOWN:
-                    said = next(breach.said for breach in outcome.breaches if breach.law == law)
-                    yield f"{suite.name} {outcome.trial}, {law} ({plain(outcome.name)}): {plain(said)}"
+                    message = next(breach.message for breach in outcome.breaches if breach.law == law)
+                    yield f"{suite.name} {outcome.trial}, {law} ({plain(outcome.name)}): {plain(message)}"
         yield from (
             f"{suite.name}, {law}: {count - SHOWN:,} more" for law, count in seen.items() if count > SHOWN
         )
 
 
-def left_out(results: Mapping[Suite, Sequence[Outcome]]) -> Iterable[str]:
+def list_untried(results: Mapping[Suite, Sequence[Outcome]]) -> Iterable[str]:
     """Say what could not be tried, and why."""
     for suite, outcomes in results.items():
         reasons = Counter(outcome.skipped for outcome in outcomes if outcome.skipped)

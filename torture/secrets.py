@@ -198,33 +198,33 @@ def how_many() -> int:
     return len(forms(Secrets(np.random.default_rng(0)), 1, Path("/")))
 
 
-def _run(place: Workplace, numbers: Iterator[int]) -> Iterator[Outcome]:
+def _run(workplace: Workplace, numbers: Iterator[int]) -> Iterator[Outcome]:
     with serving() as port:
         for trial in numbers:
-            yield _try(place, trial, port)
+            yield _try(workplace, trial, port)
 
 
-def _try(place: Workplace, trial: int, port: int) -> Outcome:
-    secret = Secrets(place.rng(trial))
-    home = place.empty("home")
+def _try(workplace: Workplace, trial: int, port: int) -> Outcome:
+    secret = Secrets(workplace.rng(trial))
+    home = workplace.empty("home")
     asked = write_good(home / "data")
     every = forms(secret, port, home)
     form = every[trial % len(every)]
-    record = Record(place, trial, form.name)
-    index, alone = (place.empty(name) / "index" for name in ("both", "alone"))
+    record = Record(workplace, trial, form.name)
+    index, alone = (workplace.empty(name) / "index" for name in ("both", "alone"))
     data, url = str(home / "data"), form.url
     question = ("--key", "place", "--value", "y", "--index", str(index))
     fresh = trial % 7 == 0  # the command lines of all children are then seen, too
-    build = place.fresh if fresh or form.as_option else place.spark_desk
+    build = workplace.fresh if fresh or form.as_option else workplace.spark_desk
     if form.as_option:
         record.run(build, "index", data, "--into", str(index), form.as_option, url, deadline=120)
     else:
         record.run(build, "index", data, url, "--into", str(index), deadline=120)
-        record.run(place.spark_desk, "index", url, "--into", str(alone), "--json", deadline=120)
-        record.run(place.spark_desk, "index", "--into", str(index), deadline=120)
-        record.run(place.desk, "query", url, *question)
+        record.run(workplace.spark_desk, "index", url, "--into", str(alone), "--json", deadline=120)
+        record.run(workplace.spark_desk, "index", "--into", str(index), deadline=120)
+        record.run(workplace.desk, "query", url, *question)
         record.run(
-            place.desk,
+            workplace.desk,
             "estimate",
             url,
             str(asked),
@@ -237,17 +237,19 @@ def _try(place: Workplace, trial: int, port: int) -> Outcome:
             "--right-value",
             "x",
         )
-        record.run(place.desk, "query", str(asked), "--key", "place", "--value", url, "--index", str(index))
-        record.run(place.desk, "remove", str(index), url)
+        record.run(
+            workplace.desk, "query", str(asked), "--key", "place", "--value", url, "--index", str(index)
+        )
+        record.run(workplace.desk, "remove", str(index), url)
     for command in (("info", "--json"), ("info",), ("history", "--json"), ("check", "--json")):
-        record.run(place.desk, command[0], str(index), *command[1:])
+        record.run(workplace.desk, command[0], str(index), *command[1:])
     given = {name: word for name, word in secret.by_name.items() if word in url}
     desks = [
         desk.folder / part
-        for desk in (place.desk, place.spark_desk)
+        for desk in (workplace.desk, workplace.spark_desk)
         for part in ("home", "tmp", "here", "log")
     ]
-    fresh_places = [place.folder / "fresh" / part for part in ("home", "tmp", "here")]
+    fresh_places = [workplace.folder / "fresh" / part for part in ("home", "tmp", "here")]
     record.breaches += leaked(given, record.ran, index, alone, home, *desks, *fresh_places)
     return record.outcome()
 

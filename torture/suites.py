@@ -46,19 +46,19 @@ def run_suite(
         folder: to work in; nothing of it is left.
         seed: of the chance.
         desks: to run commands at.
-        trials: their numbers; all that make a whole run, if they are not said.
+        trials: their numbers; all that make a whole run, if none are given.
         seconds: after which no other trial is begun.
         batch: how many files are indexed together.
         quick: whether to do without processes of a command's own.
     """
     numbers = iter(range(suite.trials) if trials is None else trials)
-    place = Workplace(suite.name, folder, seed, desks, batch=batch, quick=quick)
+    workplace = Workplace(suite.name, folder, seed, desks, batch=batch, quick=quick)
     try:
-        yield from suite.run(place, _until(numbers, seconds))
+        yield from suite.run(workplace, _until(numbers, seconds))
     except Exception as problem:  # of ours: what is broken here must not pass for a suite without a breach
-        said = f"the suite itself failed: {type(problem).__name__}: {problem}"
+        message = f"the suite itself failed: {type(problem).__name__}: {problem}"
         traceback.print_exc()
-        yield Outcome(suite.name, -1, "", breaches=(Breach(CRASH, said),))
+        yield Outcome(suite.name, -1, "", breaches=(Breach(CRASH, message),))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -22,7 +22,7 @@ class Breach:
     """One law that a trial broke, and how."""
 
     law: str
-    said: str
+    message: str
 
 
 @dataclass(frozen=True, slots=True)

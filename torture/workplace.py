@@ -107,8 +107,8 @@ def emptied(folder: Path) -> Path:
 class Record:
     """What happens in one trial, as it happens."""
 
-    def __init__(self, place: Workplace, trial: int, name: str) -> None:
-        self.place, self.trial, self.name = place, trial, name
+    def __init__(self, workplace: Workplace, trial: int, name: str) -> None:
+        self.workplace, self.trial, self.name = workplace, trial, name
         self.breaches: list[Breach] = []
         self.ran: list[Ran] = []
 
@@ -122,7 +122,7 @@ class Record:
     def outcome(self, *, skipped: str = "") -> Outcome:
         """Tell how the trial came out."""
         return Outcome(
-            self.place.suite,
+            self.workplace.suite,
             self.trial,
             self.name,
             max((ran.seconds for ran in self.ran), default=0.0),

@@ -80,11 +80,11 @@ def test_how_a_command_ends_is_judged(ran, broken):
     assert laws(ended(ran)) == broken
 
 
-def test_a_file_that_no_index_names_is_told():
+def test_a_file_that_no_index_names_is_a_breach():
     contents = [{"path": "/data/a.csv"}, {"path": "/data/b.zip/inner.csv"}, {"path": "/data/delta"}]
     files = ["/data/a.csv", "/data/b.zip", "/data/delta/part.parquet", "/data/c.csv", "/data/a.csv.gz"]
     found = unnamed(map(Path, files), {"contents": contents})
-    assert [breach.said for breach in found] == ["'/data/c.csv'", "'/data/a.csv.gz'"]
+    assert [breach.message for breach in found] == ["'/data/c.csv'", "'/data/a.csv.gz'"]
     assert laws(found) == {UNNAMED}
 
 

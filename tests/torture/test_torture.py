@@ -80,5 +80,5 @@ def test_no_harm(name, desks, tmp_path):
 
 
 def test_hostile_tables_do_no_harm(desks, tmp_path):
-    place = Workplace("hostile", tmp_path, SEED, desks, quick=True)
-    assert try_one(place, 0, together(HOSTILE)).breaches == ()
+    workplace = Workplace("hostile", tmp_path, SEED, desks, quick=True)
+    assert try_one(workplace, 0, together(HOSTILE)).breaches == ()
