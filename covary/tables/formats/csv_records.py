@@ -214,20 +214,10 @@ class _Scanner:
         edits: list[Edit] = []
         room = np.empty((EDITS_AT_ONCE, 3), dtype=np.int64)
         alone_until = 0
+        table = csvscan.TableMarks(*self.marks, self.dialect.fewest_cells, LONGEST_RECORD, self.measured)
         while True:
-            start, edited, alone_until = scan(
-                seen,
-                start,
-                min(target, len(text)),
-                final,
-                LONGEST_RECORD,
-                self.marks,
-                self.dialect.fewest_cells,
-                self.measured,
-                self.counts,
-                room,
-                alone_until,
-            )
+            stop = min(target, len(text))
+            start, edited, alone_until = scan(seen, start, stop, final, table, self.counts, room, alone_until)
             edits += map(tuple, room[:edited].tolist())
             if edited < len(room):
                 return start, edits

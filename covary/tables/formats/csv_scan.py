@@ -11,6 +11,7 @@ All of it goes by the lines around the quote alone, so the same rows are found w
 
 from collections.abc import Callable
 from types import FunctionType
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -35,15 +36,32 @@ NO, YES, CAN_NOT_TELL, SWALLOWS = 0, 1, -1, 2
 Reading = tuple[int, int, int, int, bool, int, int]  # as _read tells it
 
 
+class TableMarks(NamedTuple):
+    """How a table is written, and what its rows look like.
+
+    Attributes:
+        delimiter: a byte, as are the others.
+        quote: or NO_QUOTE.
+        end: of a line.
+        least: how many cells a row should have.
+        limit: bytes of the longest record.
+        measured: for each column, whether it holds numbers or times.
+    """
+
+    delimiter: int
+    quote: int
+    end: int
+    least: int
+    limit: int
+    measured: Flags
+
+
 def scan(
     text: Text,
     start: int,
     target: int,
     final: bool,
-    limit: int,
-    marks: tuple[int, int, int],
-    least: int,
-    measured: Flags,
+    table: TableMarks,
     counts: npt.NDArray[np.int64],
     edits: npt.NDArray[np.int64],
     alone_until: int,
@@ -55,10 +73,7 @@ def scan(
         start: where a record begins in it.
         target: the end of the text, or where to stop before.
         final: whether nothing follows the text.
-        limit: bytes of the longest record.
-        marks: the delimiter, the quote and the line end.
-        least: how many cells a row should have.
-        measured: for each column, whether it holds numbers or times.
+        table: how it is written, and what its rows look like.
         counts: what is added to, see ROWS and so on.
         edits: for each record that Polars would read otherwise: where it begins, where it ends, and which
             stray quote in it goes, or -1.
@@ -67,10 +82,9 @@ def scan(
     Returns:
         Where the next record begins, how many edits were written, and `alone_until`.
     """
-    delimiter, quote, end = marks
     edited = 0
     while start < target and edited < len(edits):
-        reading = _read(text, start, final, limit, delimiter, quote, end, measured, start < alone_until)
+        reading = _read(text, start, final, table, start < alone_until)
         what, position, cells, filled, odd, stray_at, lines = reading
         if what == CAN_NOT_TELL:
             break
@@ -81,11 +95,11 @@ def scan(
         counts[STRAY] += stray_at >= 0
         counts[UNCLOSED] += lines
         if filled:
-            is_short = 1 < cells < least
+            is_short = 1 < cells < table.least
             counts[SHORT] += is_short
             counts[LAST_IS_SHORT] = is_short and position < len(text)
-            counts[LONE] += 1 == cells < least
-            counts[LONG] += filled > len(measured)
+            counts[LONE] += 1 == cells < table.least
+            counts[LONG] += filled > len(table.measured)
         if odd or stray_at >= 0:
             edits[edited, 0], edits[edited, 1], edits[edited, 2] = start, position, stray_at
             edited += 1
@@ -93,17 +107,7 @@ def scan(
     return start, edited, alone_until
 
 
-def _read(
-    text: Text,
-    start: int,
-    final: bool,
-    limit: int,
-    delimiter: int,
-    quote: int,
-    end: int,
-    measured: Flags,
-    alone: bool,
-) -> Reading:
+def _read(text: Text, start: int, final: bool, table: TableMarks, alone: bool) -> Reading:
     """Read a record, or its first line if that is a row whose quote is stray.
 
     Returns:
@@ -111,35 +115,36 @@ def _read(
         otherwise; where its stray quote is, or -1; how many lines a quote that is never closed takes in.
         SWALLOWS if it must be read again line by line, up to the position that follows. CAN_NOT_TELL.
     """
-    too_long = len(text) - start >= limit
+    delimiter, quote, end, measured = table.delimiter, table.quote, table.end, table.measured
+    too_long = len(text) - start >= table.limit
     position, cells, filled, odd, open_ = record(text, start, delimiter, quote, end, False)
     verdict = NO
     if open_ and position < len(text):
         verdict = YES
         if not alone:
-            verdict = _swallows(text, start, position, final, delimiter, quote, end, measured)
+            verdict = _swallows(text, start, position, final, table)
         if verdict == YES:
-            return _first_line(text, start, position, delimiter, quote, measured)
+            return _first_line(text, start, position, table)
         position, cells, filled, odd, open_ = record(text, start, delimiter, quote, end, True)
     waits = position >= len(text) and not final and not (open_ and too_long)
     if waits or (verdict == CAN_NOT_TELL and not too_long):
         return CAN_NOT_TELL, start, 0, 0, False, -1, 0
     lines = 0
     if open_ or odd or cells != len(measured):
-        rows, lines, last = _rows_alone(text, start, position, delimiter, quote, end, measured)
+        rows, lines, last = _rows_alone(text, start, position, table)
         if open_ and not final and last == start:  # a line longer than any record
             return CAN_NOT_TELL, start, 0, 0, False, -1, 0
         are_rows = 2 * rows > lines or (open_ and not final)
         if are_rows and lines > 1:
             return SWALLOWS, len(text) if open_ and final else last, 0, 0, False, -1, 0
         if are_rows and open_:
-            return _first_line(text, start, position, delimiter, quote, measured)
+            return _first_line(text, start, position, table)
     return YES, position, cells, filled, odd or open_, -1, lines if open_ else 0
 
 
-def _first_line(text: Text, start: int, stop: int, delimiter: int, quote: int, measured: Flags) -> Reading:
+def _first_line(text: Text, start: int, stop: int, table: TableMarks) -> Reading:
     """Read a line whose quote is stray, as `_read` tells it."""
-    cells, filled, odd, stray_at, _ = line(text, start, stop, delimiter, quote, measured)
+    cells, filled, odd, stray_at, _ = line(text, start, stop, table.delimiter, table.quote, table.measured)
     return YES, stop, cells, filled, odd, stray_at, 0
 
 
@@ -203,17 +208,9 @@ def line(
         position += 1
 
 
-def _swallows(
-    text: Text,
-    start: int,
-    line_end: int,
-    final: bool,
-    delimiter: int,
-    quote: int,
-    end: int,
-    measured: Flags,
-) -> int:
+def _swallows(text: Text, start: int, line_end: int, final: bool, table: TableMarks) -> int:
     """Whether a cell open at its record's first line end swallows rows: lines around it look like some."""
+    delimiter, quote, measured = table.delimiter, table.quote, table.measured
     cells, _, _, _, fits = line(text, start, line_end, delimiter, quote, measured)
     if cells != len(measured) or not fits:
         return NO
@@ -223,7 +220,7 @@ def _swallows(
             if not final:
                 return CAN_NOT_TELL
             break
-        stop = _find(text, begin, end)
+        stop = _find(text, begin, table.end)
         if stop == len(text) and not final:
             return CAN_NOT_TELL
         cells, filled, _, _, fits = line(text, begin, stop, delimiter, quote, measured)
@@ -237,22 +234,14 @@ def _swallows(
     return YES if 4 * unlike <= lines else NO
 
 
-def _rows_alone(
-    text: Text,
-    start: int,
-    stop: int,
-    delimiter: int,
-    quote: int,
-    end: int,
-    measured: Flags,
-) -> tuple[int, int, int]:
+def _rows_alone(text: Text, start: int, stop: int, table: TableMarks) -> tuple[int, int, int]:
     """How many of a record's lines are rows by themselves, how many there are, where the last begins."""
     rows, lines, begin, last = 0, 0, start, start
     while begin < stop:
-        line_end = min(_find(text, begin, end), stop)
-        cells, filled, _, _, _ = line(text, begin, line_end, delimiter, quote, measured)
+        line_end = min(_find(text, begin, table.end), stop)
+        cells, filled, _, _, _ = line(text, begin, line_end, table.delimiter, table.quote, table.measured)
         lines += filled > 0
-        rows += cells == len(measured) and filled > 0
+        rows += cells == len(table.measured) and filled > 0
         last = begin
         begin = line_end + 1
     return rows, lines, last
