@@ -16,14 +16,8 @@ from covary.errors import UnusableColumn
 LONGEST_KEY = 200  # bytes on average: more is prose
 PROFILED_ROWS, PROFILED_RUNS = 100_000, 100
 CELLS_AT_ONCE = 1 << 22  # rows x columns profiled together: bounds memory
-COMPACT_WORDS = (
-    "month",
-    "date",
-    "day",
-    "period",
-    "yyyymm",
-    "yyyymmdd",
-)  # last in the name of a column that may hold 201301
+# Last in the name of a column that may hold 201301 or 20130105.
+COMPACT_WORDS = ("month", "date", "day", "period", "yyyymm", "yyyymmdd")
 COMPACT = (180_001, 21_001_231)
 YEAR_WORDS = ("year", "yr", "season")  # last in the name of a column of years
 YEARS = (1000, 2200)

@@ -273,16 +273,12 @@ def _first(array: Array, size: int) -> Array:
     return array[:, :size].copy()
 
 
-def merge(partials: Sequence[Partial], config: SketchConfig) -> Partial:
-    """Merge partials of one pair; neither their order nor their grouping changes a bit of the result.
+def merge_partials(parts: Sequence[Sequence[Partial]], config: SketchConfig) -> list[Partial]:
+    """Merge the partials of several parts of a table, pair by pair: those that share their keys at once.
 
     Exact, because a key among the n smallest overall is among the n smallest of every part that holds it.
+    Neither the order nor the grouping of the parts changes a bit of the result.
     """
-    return merge_partials([[partial] for partial in partials], config)[0]
-
-
-def merge_partials(parts: Sequence[Sequence[Partial]], config: SketchConfig) -> list[Partial]:
-    """Merge the partials of several parts of a table, pair by pair: those that share their keys at once."""
     if len(parts) == 1:
         return list(parts[0])
     merged: list[Partial] = []

@@ -58,7 +58,7 @@ class Budget:
         held = CELL_BYTES * sum(self._present.values()) + COLUMN_BYTES * rows.width
         held = held if size is None else max(held, size)
         self.room = min(max(SHARE * held, min(SHARE_OF_SMALL * held, SMALL_BYTES)), MOST_BYTES)
-        self._counted: dict[str, dict[str, int]] = {}
+        self._key_counts: dict[str, dict[str, int]] = {}
 
     @cached_property
     def _sampled(self) -> pl.DataFrame:
@@ -69,18 +69,18 @@ class Budget:
     ) -> list[Key]:
         """Choose the keys for which there is room, but always the likeliest to join, or the first named."""
         present = self._most_keys(numbers)
-        if not numbers or sum(self._at_most(key, present) for key in keys) <= room:
+        if not numbers or sum(self._most_bytes(key, present) for key in keys) <= room:
             return list(keys)
         order = list(range(len(keys)))
         if not named:
-            order.sort(key=lambda number: (*self._misgivings(keys[number]), number))
+            order.sort(key=lambda number: (*self._reasons_against(keys[number]), number))
         kept, spent = set(order[:1]), 0
         for number in order:
-            cost = self._cost(keys[number], present)
+            cost = self._estimate_bytes(keys[number], present)
             if spent + cost <= room:
                 kept.add(number)
                 spent += cost
-        first = self._cost(keys[order[0]], present)
+        first = self._estimate_bytes(keys[order[0]], present)
         return [keys[number] for number in (sorted(kept) if first <= room else order[:1])]
 
     def choose_joint_keys(
@@ -88,12 +88,12 @@ class Budget:
     ) -> list[Key]:
         """Choose the keys of several columns for which there is room beside the keys of one."""
         present = self._most_keys(numbers)
-        if sum(self._at_most(key, present) for key in (*keys, *joint)) <= self.room:
+        if sum(self._most_bytes(key, present) for key in (*keys, *joint)) <= self.room:
             return list(joint)
-        left = self.room - sum(self._cost(key, present) for key in keys)
+        left = self.room - sum(self._estimate_bytes(key, present) for key in keys)
         kept: list[Key] = []
         for key in joint:
-            cost = self._cost(key, present)
+            cost = self._estimate_bytes(key, present)
             if cost <= left:
                 kept.append(key)
                 left -= cost
@@ -102,11 +102,11 @@ class Budget:
     def choose_numbers(self, keys: Sequence[Key], numbers: Sequence[str], room: int) -> list[str]:
         """Choose the numbers for which there is room with these keys: those of which most cells are there."""
         present = self._most_keys(numbers)
-        if sum(self._at_most(key, present) for key in keys) <= room:
+        if sum(self._most_bytes(key, present) for key in keys) <= room:
             return list(numbers)
         costs = np.zeros(len(numbers), dtype=np.int64)
         for key in keys:
-            for held in self._held(key):
+            for held in self._estimate_keys(key):
                 room -= KEY_BYTES * held
                 costs += SKETCH_BYTES + ENTRY_BYTES * np.minimum(held, present)
         fullest = np.argsort(-present, kind="stable")
@@ -119,47 +119,47 @@ class Budget:
             return np.full(len(numbers), self._config.size, dtype=np.int64)
         return np.array([self._present[name] for name in numbers], dtype=np.int64)
 
-    def _at_most(self, key: Key, present: Integers) -> int:
+    def _most_bytes(self, key: Key, present: Integers) -> int:
         rows = self._rows.height if self._whole else self._config.size
         return _bytes([min(room, rows) for room in self._rooms(key)], present)
 
-    def _cost(self, key: Key, present: Integers) -> int:
-        return _bytes(self._held(key), present)
+    def _estimate_bytes(self, key: Key, present: Integers) -> int:
+        return _bytes(self._estimate_keys(key), present)
 
     def _rooms(self, key: Key) -> list[int]:
         return [self._config.room(depth) for depth in range(len(key.granularities))]
 
-    def _held(self, key: Key) -> list[int]:
+    def _estimate_keys(self, key: Key) -> list[int]:
         """Estimate the keys that a sketch holds at each granularity."""
         rows = self._sampled.height
         held = []
         for granularity, room in zip(key.granularities, self._rooms(key), strict=True):
             of_each = zip(key.columns, key.readings, strict=True)
-            distinct = min(prod(self._distinct(*each, granularity) for each in of_each), rows)
+            distinct = min(prod(self._keys_of_column(*each, granularity) for each in of_each), rows)
             # Of a part of a table all keys may have been seen only if they repeat.
             held.append(min(room, distinct) if self._whole or 2 * distinct <= rows else room)
         return held
 
-    def _distinct(self, column: str, reading: KeyReading, granularity: str) -> int:
-        if column not in self._counted:
-            self._counted[column] = self._count(column, reading)
-        counted = self._counted[column]
+    def _keys_of_column(self, column: str, reading: KeyReading, granularity: str) -> int:
+        if column not in self._key_counts:
+            self._key_counts[column] = self._count_keys(column, reading)
+        counted = self._key_counts[column]
         return counted.get(granularity) or next(iter(counted.values()))
 
-    def _count(self, column: str, reading: KeyReading) -> dict[str, int]:
+    def _count_keys(self, column: str, reading: KeyReading) -> dict[str, int]:
         if not reading.time:
             return {"": self._sampled[column].n_unique()}
         read = read_columns(self._sampled, {column: reading}, self._config.scheme, Tallies())
         return {granularity: count_keys(hashed) for granularity, hashed in read[column].levels.items()}
 
-    def _misgivings(self, key: Key) -> tuple[bool, int, float]:
+    def _reasons_against(self, key: Key) -> tuple[bool, int, float]:
         """Say what speaks against a column as a key: too few keys, what they are, how many are missing."""
         (column,), (reading,) = key.columns, key.readings
         profile, cells = self._profiles[column], self._sampled[column]
         missing = cells.null_count() / max(len(cells), 1)
         return (
-            self._distinct(column, reading, "") < FEWEST_PERIODS,
-            _unlikely(profile, cells),
+            self._keys_of_column(column, reading, "") < FEWEST_PERIODS,
+            _rank_by_likelihood(profile, cells),
             round(missing, 1),
         )
 
@@ -170,7 +170,7 @@ def _bytes(held: Sequence[int], present: Integers) -> int:
     return KEY_BYTES * sum(held) + SKETCH_BYTES * len(held) * present.size + ENTRY_BYTES * entries
 
 
-def _unlikely(profile: ColumnProfile, cells: pl.Series) -> int:
+def _rank_by_likelihood(profile: ColumnProfile, cells: pl.Series) -> int:
     """Rank a key column by how unlikely another table holds it: times and places first, then codes."""
     kind = profile.key.kind if profile.key else "text"
     if kind in WIDESPREAD:

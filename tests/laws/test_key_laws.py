@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from covary.columns.key_reading import YEAR, decide_key_reading
 from covary.columns.periods import write_periods
 from covary.sketching.aggregate import AGGREGATES
-from covary.sketching.kernel import finish, merge, sketch_rows
+from covary.sketching.kernel import finish, merge_partials, sketch_rows
 from covary.sketching.key_columns import Key, exact_key
 from covary.sketching.sketch_types import SketchConfig
 
@@ -24,6 +24,10 @@ rows_of = st.lists(
 )
 # So that every granularity is offered, whatever was drawn.
 EDGES = [(0, "a", 1), (24 * 365 * 12, "b", 2), (5, "c", 3)]
+
+
+def merge(partials, config):
+    return merge_partials([[partial] for partial in partials], config)[0]
 
 
 def frame_of(rows):

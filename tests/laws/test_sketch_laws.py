@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from covary.sketching.aggregate import AGGREGATES
 from covary.sketching.hashing import SCHEMES
-from covary.sketching.kernel import finish, merge, sketch_rows
+from covary.sketching.kernel import finish, merge_partials, sketch_rows
 from covary.sketching.key_columns import exact_key
 from covary.sketching.sketch_types import SketchConfig
 from covary.statistics.join import join
@@ -28,6 +28,10 @@ numbers = st.one_of(
 # Around n distinct keys, so that both complete and cut sketches are common.
 keys = st.one_of(st.none(), st.just(""), st.integers(0, 3).map(str), st.integers(0, 24).map("k{}".format))
 tables = st.lists(st.tuples(keys, numbers), max_size=60)
+
+
+def merge(partials, config):
+    return merge_partials([[partial] for partial in partials], config)[0]
 
 
 def config_of(hash_name, size=SIZE):
