@@ -3,7 +3,7 @@ import pkgutil
 import pytest
 
 from covary.tables import formats
-from covary.tables.kinds import UNREAD_KINDS, find_marked_reader
+from covary.tables.kinds import find_marked_reader
 from covary.tables.registry import MODULES, READERS, find_readers
 
 
@@ -12,11 +12,6 @@ def test_every_reader_is_registered_under_its_own_name():
     assert set(MODULES) <= modules
     assert len(READERS) == len(MODULES)  # no two of one name
     assert all(reader.title for reader in READERS.values())
-
-
-def test_a_suffix_that_is_read_is_not_among_those_that_are_not():
-    read = {suffix for reader in READERS.values() for suffix in reader.suffixes}
-    assert not read & UNREAD_KINDS.keys()
 
 
 @pytest.mark.parametrize(
