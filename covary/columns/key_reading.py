@@ -38,16 +38,16 @@ class KeyReading:
         time: how times are written.
         granularities: those of a column of times, finest first; ("",) for any other.
         offered: those that leave enough keys where the column is a key by itself.
-        midnight: whether times are dates, as pandas holds them; asked of raw text alone.
-        namibia: whether "na" is a country's code rather than a mark of absence.
+        are_dates: whether times are dates, as pandas holds them; asked of raw text alone.
+        na_is_namibia: whether "na" is a country's code rather than a mark of absence.
     """
 
     kind: str = "exact"
     time: TimeReading | None = None
     granularities: tuple[str, ...] = ("",)
     offered: tuple[str, ...] = ("",)
-    midnight: bool = False
-    namibia: bool = False
+    are_dates: bool = False
+    na_is_namibia: bool = False
 
     @property
     def description(self) -> str:
@@ -63,7 +63,7 @@ YEAR_READING = KeyReading("year", None, ("year",), ("year",))
 
 def decide_exact_reading(cells: pl.Series) -> KeyReading:
     """Take raw text as the key: the paper's way."""
-    return KeyReading(midnight=holds_dates(cells))
+    return KeyReading(are_dates=holds_dates(cells))
 
 
 def decide_key_reading(
@@ -144,14 +144,14 @@ def _decide_text_reading(name: str, cells: pl.Series, sample: TextSample) -> Key
     codes = int((distinct.str.len_bytes() == 2).sum()) >= CODES_SHARE * distinct.len()
     named = distinct if codes else distinct.filter(~distinct.is_in(list(ABSENT)))
     kind = recognise_places(named, name)
-    return KeyReading(kind or "text", namibia=codes and kind == "country")
+    return KeyReading(kind or "text", na_is_namibia=codes and kind == "country")
 
 
 def write_keys(rows: pl.DataFrame, readings: Mapping[str, KeyReading]) -> list[pl.Series]:
     """Write the cells of key columns that hold no times as text; a mark of absence may be left in it."""
     # Renamed, since Polars would take a name like ^x$ for a pattern.
     columns = [(rows[name].alias(CELLS), reading) for name, reading in readings.items()]
-    texts = [write_dates(cells) if reading.midnight else write_key_text(cells) for cells, reading in columns]
+    texts = [write_dates(cells) if reading.are_dates else write_key_text(cells) for cells, reading in columns]
     kinds = [reading.kind for reading in readings.values()]
     canonical = iter(
         make_columns_canonical([text for text, kind in zip(texts, kinds, strict=True) if kind != "exact"])
@@ -169,7 +169,7 @@ def _write_names(text: pl.Series, reading: KeyReading) -> pl.Series:
     if reading.kind == "text":
         return text
     absent = text.is_in(MARKS)
-    if reading.namibia:
+    if reading.na_is_namibia:
         absent &= text != "na"
     text = text.set(absent, None)
     return YEAR + text if reading.kind == "year" else write_places(text, reading.kind)
