@@ -24,7 +24,7 @@ from covary.build.upkeep import remove_tables
 from covary.cli import app as cli
 from covary.errors import CovaryError, NoSuchColumn, UnreadableTable
 from covary.index.manifest import read_manifest
-from covary.pipeline.spark_errors import check_address, naming_spark
+from covary.pipeline.spark_errors import check_address, name_spark_errors
 from covary.query.ask import open_index
 from covary.secrets import Secrets
 from covary.sketching.sketch_table import sketch
@@ -390,7 +390,7 @@ class SparkConnectGrpcException(Exception):
 
 
 def test_what_spark_says_is_told_without_the_token():
-    with pytest.raises(CovaryError) as told, naming_spark("sc://host:1/;token=hush%2Fhush"):
+    with pytest.raises(CovaryError) as told, name_spark_errors("sc://host:1/;token=hush%2Fhush"):
         raise SparkConnectGrpcException("metadata: authorization Bearer hush/hush; hush%2Fhush")
     assert secrets_in(all_told(told.value)) == []
     assert str(told.value).startswith("Spark at sc://host:1/;token=… failed: ")

@@ -19,7 +19,7 @@ class KnownTable:
     """A table that the index holds: where in the index, and what tells whether it changed."""
 
     segment: int
-    place: int
+    row: int
     name: str
     path: str
     member: str | None
@@ -59,13 +59,13 @@ class Changes:
     still_bad: int
 
 
-def known_tables(segments: Iterable[tuple[Segment, Sequence[int]]]) -> list[KnownTable]:
+def list_tables(segments: Iterable[tuple[Segment, Sequence[int]]]) -> list[KnownTable]:
     """List the tables that are left in some segments."""
     known = []
     for number, (segment, removed) in enumerate(segments):
         gone = set(removed)
         rows = enumerate(segment.table_list.select(KNOWN).iter_rows())
-        known += [KnownTable(number, place, *row) for place, row in rows if place not in gone]
+        known += [KnownTable(number, row, *values) for row, values in rows if row not in gone]
     return known
 
 
@@ -81,7 +81,7 @@ def names_to_keep(
     """
 
     def names_in(listing: Listing) -> KnownNames | None:
-        listing = with_emptied_sources(listing, known, looked_into)
+        listing = add_emptied_sources(listing, known, looked_into)
         present = {table.identity for table in listing.tables}
         settled = {old.identity: old.name for old in known if old.problem is None}
         absent = [old for old in known if old.problem is None and old.identity not in present]
@@ -91,7 +91,7 @@ def names_to_keep(
     return names_in
 
 
-def with_emptied_sources(
+def add_emptied_sources(
     listing: Listing, known: Sequence[KnownTable], looked_into: Collection[str]
 ) -> Listing:
     """Take a folder, a bucket or a database that held tables and holds none for one that can't be seen now.
@@ -165,7 +165,7 @@ def compare(
         elif table is not None:
             if old.problem is None:
                 replaced.append(writable(table.name))
-            dead.setdefault(old.segment, []).append(old.place)
+            dead.setdefault(old.segment, []).append(old.row)
         elif old.problem and (old.path, old.problem) in left_out:
             del left_out[old.path, old.problem]
             still_bad += 1
@@ -175,14 +175,14 @@ def compare(
         else:
             if old.problem is None:
                 (lost if old.path in bad else removed).append(old.name)
-            dead.setdefault(old.segment, []).append(old.place)
+            dead.setdefault(old.segment, []).append(old.row)
     return Changes(
         tuple(table for identity, table in present.items() if identity not in current),
         tuple(
             TableRecord(skipped.path, skipped.path, problem=skipped.reason.text, source=skipped.source)
             for skipped in left_out.values()
         ),
-        {segment: tuple(places) for segment, places in dead.items()},
+        {segment: tuple(rows) for segment, rows in dead.items()},
         tuple(replaced),
         tuple(removed),
         tuple(lost),
@@ -202,16 +202,16 @@ def _is_unchanged(old: KnownTable, table: TableSource) -> bool:
     return table.version == old.version != ""
 
 
-def same_as_before(changes: Changes, new: Sequence[Segment], known: Sequence[KnownTable]) -> bool:
+def is_same_as_before(changes: Changes, new: Sequence[Segment], known: Sequence[KnownTable]) -> bool:
     """Whether all that was read were tables that could not be read before either, for the same reasons."""
-    facts = ("name", "path", "member", "problem", "version")
-    read = {row for segment in new for row in segment.table_list.select(facts).iter_rows()}
+    compared = ("name", "path", "member", "problem", "version")
+    read = {row for segment in new for row in segment.table_list.select(compared).iter_rows()}
     tried = {
-        (old.name, *old.identity, old.problem, old.version): (old.segment, old.place)
+        (old.name, *old.identity, old.problem, old.version): (old.segment, old.row)
         for old in known
         if old.problem
     }
     if not read or not read <= tried.keys():
         return False
-    dead = {(segment, place) for segment, places in changes.dead.items() for place in places}
+    dead = {(segment, row) for segment, rows in changes.dead.items() for row in rows}
     return dead <= {tried[row] for row in read}

@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from covary.build.changes import KnownTable, known_tables
+from covary.build.changes import KnownTable, list_tables
 from covary.errors import DamagedIndex
 from covary.index.check import require_sound, require_whole
 from covary.index.manifest import Manifest, segment_folder
@@ -63,7 +63,7 @@ def open_previous_index(index: Path, manifest: Manifest, *, repair: bool) -> Pre
         else:
             whole.append((stored, segment))
     segments = tuple(stored for stored, _ in whole)
-    tables = known_tables((segment, stored.removed) for stored, segment in whole)
+    tables = list_tables((segment, stored.removed) for stored, segment in whole)
     return PreviousIndex(index, manifest, segments, tuple(tables), tuple(_tables_of(damaged, index)))
 
 
@@ -72,5 +72,5 @@ def _tables_of(damaged: Sequence[StoredSegment], index: Path) -> list[KnownTable
     for stored in damaged:
         with suppress(DamagedIndex, OSError):
             described = open_description(segment_folder(index, stored), stored)
-            tables += [table for table in known_tables([(described, stored.removed)]) if not table.problem]
+            tables += [table for table in list_tables([(described, stored.removed)]) if not table.problem]
     return tables

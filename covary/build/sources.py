@@ -18,30 +18,30 @@ from covary.tables.source import locate_table
 Source = str | os.PathLike[str]
 
 
-def sources_of(named: Sequence[Source], settings: Manifest, folder: Path) -> dict[str, str]:
+def gather_sources(named: Sequence[Source], manifest: Manifest, folder: Path) -> dict[str, str]:
     """Return every source of an index by the name it is remembered by, as it was given now or before."""
     given: dict[str, str] = {}
     for source in [os.fspath(each) for each in named]:
         name = name_source(source)
         if Secrets.of(given.setdefault(name, source)) != Secrets.of(source):
             raise CovaryError(f"{name} is named twice, each time with another user or password; name it once")
-    if not (given or settings.sources):
+    if not (given or manifest.sources):
         raise CovaryError(f"name what to index: covary index SOURCE... --into {folder}")
-    return dict(sorted(({source: source for source in settings.sources} | given).items()))
+    return dict(sorted(({source: source for source in manifest.sources} | given).items()))
 
 
-def sources_there(
-    places: Mapping[str, str], settings: Manifest, known: Sequence[KnownTable]
+def leave_out_gone_sources(
+    sources: Mapping[str, str], manifest: Manifest, known: Sequence[KnownTable]
 ) -> dict[str, str]:
     """Leave out files named before that are gone though their folder is not: nobody unmounted them."""
     folders = {table.source for table in known if table.path != table.source}
     out_of_reach = {table.path for table in known if not table.source}
-    gone = {source for source in {*settings.sources} - folders - out_of_reach if _is_gone(source)}
-    return {name: source for name, source in places.items() if name not in gone}
+    gone = {source for source in {*manifest.sources} - folders - out_of_reach if _is_gone(source)}
+    return {name: source for name, source in sources.items() if name not in gone}
 
 
 @contextmanager
-def looking_for_tables() -> Iterator[None]:
+def name_disk_faults() -> Iterator[None]:
     """Tell a failure of a source's disk from one of the index's."""
     try:
         yield
@@ -55,41 +55,41 @@ def _is_gone(source: str) -> bool:
     return not (Location(source).is_url or os.path.lexists(source)) and os.path.isdir(os.path.dirname(source))
 
 
-def removed_by_hand(named: Sequence[Source], settings: Manifest) -> set[str]:
+def removed_by_hand(named: Sequence[Source], manifest: Manifest) -> set[str]:
     """Return the tables that were removed by hand and are not named again now.
 
     A source that the index has is named every night; one that it has not is named to have its tables.
     """
     given = {name_source(os.fspath(source)) for source in named}
-    new = given.difference(settings.sources)
+    new = given.difference(manifest.sources)
     return {
-        place
-        for place in settings.excluded
-        if place not in given and not any(_holds(source, place) for source in new)
+        table
+        for table in manifest.excluded
+        if table not in given and not any(_holds(source, table) for source in new)
     }
 
 
-def _holds(source: str, place: str) -> bool:
+def _holds(source: str, table: str) -> bool:
     """Whether a source is a table's file or database, a folder around it, or a glob of these."""
-    return place.startswith(f"{source}#") or matches(place, source)
+    return table.startswith(f"{source}#") or matches(table, source)
 
 
-def without_index(listing: Listing, index: Path) -> Listing:
+def leave_out_index(listing: Listing, index: Path) -> Listing:
     """Leave out the index itself from what was skipped, where it lies among its tables."""
-    place = os.path.realpath(index)
+    folder = os.path.realpath(index)
     others = [
         each
         for each in listing.skipped
-        if each.reason.code is not Why.AN_INDEX or os.path.realpath(each.path) != place
+        if each.reason.code is not Why.AN_INDEX or os.path.realpath(each.path) != folder
     ]
     return listing._replace(skipped=others)
 
 
-def without_removed(away: Set[str], listing: Listing, places: Mapping[str, str]) -> Listing:
+def leave_out_removed(away: Set[str], listing: Listing, sources: Mapping[str, str]) -> Listing:
     """Leave out what was removed by hand; there must have been a table at all."""
     if not listing.tables:
         reasons = "".join(f"; {each.path}: {each.reason.text}" for each in listing.skipped[:3])
-        raise NoTables(f"no tables in {', '.join(places)}{reasons}; no index was changed")
+        raise NoTables(f"no tables in {', '.join(sources)}{reasons}; no index was changed")
     return listing._replace(
         tables=[table for table in listing.tables if locate_table(*table.identity) not in away],
         skipped=[each for each in listing.skipped if each.path not in away],

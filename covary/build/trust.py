@@ -82,9 +82,9 @@ def _noted(index: Path) -> frozenset[str]:
     try:
         handle = os.open(_record_of(index), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         with open(handle, encoding="utf-8") as file:
-            facts = os.fstat(handle)
-            ours = stat.S_ISREG(facts.st_mode) and facts.st_uid == os.geteuid()
-            if not ours or facts.st_mode & 0o022 or facts.st_size > LARGEST_RECORD:
+            status = os.fstat(handle)
+            ours = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
+            if not ours or status.st_mode & 0o022 or status.st_size > LARGEST_RECORD:
                 return frozenset()
             noted = json.load(file)
         return frozenset(noted["sources"]) if noted["index"] == _name_of(index) else frozenset()

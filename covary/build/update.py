@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from covary.build.changes import Changes, compare, names_to_keep, same_as_before, with_emptied_sources
+from covary.build.changes import Changes, add_emptied_sources, compare, is_same_as_before, names_to_keep
 from covary.build.options import BuildOptions
 from covary.build.previous import PreviousIndex, open_previous_index
 from covary.build.sources import (
     Source,
-    looking_for_tables,
+    gather_sources,
+    leave_out_gone_sources,
+    leave_out_index,
+    leave_out_removed,
+    name_disk_faults,
     removed_by_hand,
-    sources_of,
-    sources_there,
-    without_index,
-    without_removed,
 )
 from covary.build.trust import remember_given, require_given
-from covary.build.upkeep import in_few_segments, without_tables, written
+from covary.build.upkeep import mark_removed, merge_small_segments, written
 from covary.errors import CannotWrite, NoSuchColumn, NoTables
 from covary.index.commit import commit, open_draft
 from covary.index.history import Change
@@ -32,11 +32,11 @@ from covary.index.manifest import Manifest, read_manifest, refuse_url
 from covary.index.merge import merge_segments, take_all_tables
 from covary.index.segment_files import Segment, open_segment, write_part
 from covary.index.segment_layout import build_segment
-from covary.pipeline.limits import Limits, limits_of
-from covary.pipeline.look_apart import looking_apart
+from covary.pipeline.limits import Limits, parse_limits
+from covary.pipeline.look_apart import look_in_process
 from covary.pipeline.plan import PARTS, PROGRESS, TaskSettings
-from covary.pipeline.progress_log import watching
-from covary.pipeline.reading_process import apart
+from covary.pipeline.progress_log import report_progress
+from covary.pipeline.reading_process import lasting_process
 from covary.pipeline.runner import Runner, open_runner
 from covary.pipeline.spark_runner import sketch_spark_tables
 from covary.pipeline.tasks import plan_apart
@@ -147,7 +147,7 @@ def build_index(
         spark=spark,
         master=master,
         remote=remote,
-        limits=limits_of(table_timeout, memory),
+        limits=parse_limits(table_timeout, memory),
     )
     update = update_index(named, into, options, on_progress)
     if update.forgotten:
@@ -168,23 +168,23 @@ def update_index(
     ):
         current = None if options.fresh or draft.before is None else read_manifest(folder)
         manifest = options.require_same(current, folder) if current else options.new_manifest()
-        sources = sources_of(named, manifest, folder)
+        sources = gather_sources(named, manifest, folder)
         given = {name_source(os.fspath(source)) for source in named}
         confirmed = require_given(sources, given, folder, confirmed=options.trust_sources)
         previous = open_previous_index(folder, manifest, repair=options.repair)
         away = removed_by_hand(named, manifest)
         changes = _find_changes(sources, away, previous, options, runner)
         new = _read_tables(changes, previous.manifest, draft.folder, options.limits, runner, on_progress)
-        if same_as_before(changes, new, previous.tables):
+        if is_same_as_before(changes, new, previous.tables):
             still_bad = changes.still_bad + sum(segment.table_list.height for segment in new)
             new, changes = [], replace(changes, dead={}, still_bad=still_bad)
         if current is None:
             _refuse_emptiness(new, manifest)
-        segments = without_tables(previous.segments, changes.dead)
+        segments = mark_removed(previous.segments, changes.dead)
         if new:
             segments += written(merge_segments(map(take_all_tables, new), manifest.config.scheme), draft)
         if previous.segments:
-            segments = in_few_segments(segments, draft, manifest.config.scheme)
+            segments = merge_small_segments(segments, draft, manifest.config.scheme)
         updated = replace(manifest, segments=segments, sources=tuple(sources), excluded=tuple(sorted(away)))
         change = _change(changes, new, updated, started)
         # Not sooner: whoever confirms sources is shown them when the build is done, and not if it fails.
@@ -204,13 +204,13 @@ def _find_changes(
     """List the tables of all sources, and compare them with those that the index holds."""
     known = previous.tables
     # To repair is to look everywhere: it may not be known any more what a source held.
-    there = sources if options.repair else sources_there(sources, previous.manifest, known)
+    there = sources if options.repair else leave_out_gone_sources(sources, previous.manifest, known)
     keep = names_to_keep(known, there, keep_missing=options.keep_missing)
-    with looking_for_tables():
-        look = looking_apart(apart(), options.limits)
+    with name_disk_faults():
+        look = look_in_process(lasting_process(), options.limits)
         listing = find_tables(list(there.values()), previous.manifest.sources, keep, runner.session, look)
-    listing = with_emptied_sources(without_index(listing, previous.folder), known, there)
-    listing = without_removed(away, listing, sources)
+    listing = add_emptied_sources(leave_out_index(listing, previous.folder), known, there)
+    listing = leave_out_removed(away, listing, sources)
     if options.checksum:
         listing = add_checksums(listing)
     changes = compare(
@@ -238,7 +238,7 @@ def _read_tables(
     with hold_in_one_state([table for table in changes.read if table.format != SPARK]) as tables:
         plan = plan_apart(tables, settings)
         names, left_out = plan.segments, [*plan.settled, *changes.left_out]
-        with watching(scratch / PROGRESS, len(changes.read) - len(plan.settled), on_progress):
+        with report_progress(scratch / PROGRESS, len(changes.read) - len(plan.settled), on_progress):
             if plan.groups or plan.large or read_by_spark:
                 compiling = Thread(target=compile_ahead, daemon=True)
                 compiling.start()  # this process has nothing else to do while others read

@@ -7,7 +7,7 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from covary.build.changes import KnownTable, known_tables
+from covary.build.changes import KnownTable, list_tables
 from covary.errors import TableError
 from covary.index.check import require_sound, require_whole
 from covary.index.commit import Draft, commit, open_draft
@@ -39,17 +39,17 @@ def written(segments: Iterable[Segment], draft: Draft) -> tuple[StoredSegment, .
     return stored or (write_segment(build_segment([]), draft.folder),)
 
 
-def without_tables(
+def mark_removed(
     segments: Sequence[StoredSegment], dead: Mapping[int, Sequence[int]]
 ) -> tuple[StoredSegment, ...]:
-    """Mark tables as removed, by segment and place."""
+    """Mark tables as removed, by segment and row."""
     return tuple(
         replace(stored, removed=tuple(sorted({*stored.removed, *dead.get(number, ())})))
         for number, stored in enumerate(segments)
     )
 
 
-def in_few_segments(
+def merge_small_segments(
     segments: Sequence[StoredSegment], draft: Draft, scheme: HashScheme
 ) -> tuple[StoredSegment, ...]:
     """Merge segments where small ones have become many, or hold too much that is dead; leave the others.
@@ -139,11 +139,13 @@ def remove_tables(
         going = [table for table in known if {table.source, table.path} & sources or table in chosen]
         dead: dict[int, list[int]] = {}
         for table in going:
-            dead.setdefault(table.segment, []).append(table.place)
+            dead.setdefault(table.segment, []).append(table.row)
         by_hand = {excluded(table) for table in going if table.source and table.source not in sources}
         smaller = replace(
             manifest,
-            segments=in_few_segments(without_tables(manifest.segments, dead), draft, manifest.config.scheme),
+            segments=merge_small_segments(
+                mark_removed(manifest.segments, dead), draft, manifest.config.scheme
+            ),
             sources=tuple(source for source in manifest.sources if source not in sources),
             excluded=tuple(sorted({*manifest.excluded, *by_hand})),
         )
@@ -158,7 +160,7 @@ def remove_tables(
 def _known_in(draft: Draft, manifest: Manifest) -> list[KnownTable]:
     folders = [segment_folder(draft.index, stored) for stored in manifest.segments]
     removed = [stored.removed for stored in manifest.segments]
-    return known_tables(zip(map(open_segment, folders), removed, strict=True))
+    return list_tables(zip(map(open_segment, folders), removed, strict=True))
 
 
 def _is_in(source: str, folder: str) -> bool:
@@ -186,19 +188,19 @@ def _parted(
 def _tables_named(name: str, known: Sequence[KnownTable], index: Path) -> list[KnownTable]:
     """Return the tables of a name or a path, or if there is none, of a glob of these."""
     path = name_source(name)
-    found = [
+    named = [
         table
         for table in known
         if table.name == name or path in {table.path, locate_table(table.path, table.member)}
     ]
-    found = found or [
+    named = named or [
         table
         for table in known
         if fnmatchcase(table.name, name) or ("/" in name and matches(table.path, path))
     ]
-    if not found:
+    if not named:
         wanted = Location(name).shown
         raise TableError(
             f"{index} holds no table and no source {wanted!r}; covary info {index} lists its tables"
         )
-    return found
+    return named

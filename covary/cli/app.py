@@ -126,7 +126,7 @@ def index(
     with showing_progress() as show_progress:
         # Loaded once the user sees that something happens.
         from covary.build.options import BuildOptions
-        from covary.pipeline.limits import limits_of
+        from covary.pipeline.limits import parse_limits
 
         asked = BuildOptions(
             size=size,
@@ -143,7 +143,7 @@ def index(
             runner=runner,
             master=master,
             remote=remote,
-            limits=limits_of(table_timeout, memory),
+            limits=parse_limits(table_timeout, memory),
         )
         summary, change, elapsed_ms = _build(sources or [], into, asked, show_progress)
     from covary.cli.index_view import build_view, count_skipped
@@ -170,14 +170,14 @@ def _build(
     """Build an index; return what it holds, what was done, and the milliseconds."""
     from covary.build.trust import quoted
     from covary.build.update import update_index
-    from covary.pipeline.lost_cluster import giving_up_on
-    from covary.pipeline.spark_errors import check_address, naming_spark
+    from covary.pipeline.lost_cluster import give_up_on_lost_cluster
+    from covary.pipeline.spark_errors import check_address, name_spark_errors
     from covary.query.describe import describe_index
 
     started = time.perf_counter()
     check_address(asked.master, asked.remote)
     spark = asked.master or asked.remote or "local[*]"
-    with giving_up_on(asked.master, show_progress) as watch, naming_spark(spark):
+    with give_up_on_lost_cluster(asked.master, show_progress) as watch, name_spark_errors(spark):
         update = update_index(sources, into, asked, watch)
     summary = describe_index(into)
     if update.confirmed:

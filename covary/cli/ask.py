@@ -84,7 +84,7 @@ def pairs(
     from covary.cli.pair_view import pairs_view
     from covary.cli.progress import STARTING_SPARK, showing_work
     from covary.cli.terminal import console, print_json, show
-    from covary.pipeline.spark_errors import check_address, naming_spark
+    from covary.pipeline.spark_errors import check_address, name_spark_errors
     from covary.query.ask import open_index
 
     opened = open_index(index)
@@ -94,7 +94,10 @@ def pairs(
         from covary.pipeline.session import open_session
 
         check_address(master, remote)
-        with naming_spark(master or remote or "local[*]"), open_session(None, master, remote) as running:
+        with (
+            name_spark_errors(master or remote or "local[*]"),
+            open_session(None, master, remote) as running,
+        ):
             best = spark.pairs(opened, spark=running, on_progress=report, **chosen)
     if as_json:
         print_json(best.to_dict())

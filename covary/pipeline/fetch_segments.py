@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from covary.errors import CannotWrite
 from covary.index.commit import explain_write_error
-from covary.pipeline.partial_rows import sql_of
+from covary.pipeline.partial_rows import write_sql_schema
 from covary.pipeline.plan import PARTS, TaskSettings
 from covary.pipeline.reading_process import UNWATCHED, Watch
 
@@ -38,7 +38,7 @@ DONE = pa.schema(
         pa.field("content", pa.binary()),
     ]
 )
-DONE_SQL = sql_of(DONE)
+DONE_SQL = write_sql_schema(DONE)
 
 
 def finish_task(
@@ -98,7 +98,7 @@ def require_done(answers: Iterable[Answer], settings: TaskSettings) -> None:
             raise explain_write_error(index, OSError(answer["error"], answer["message"]))
 
 
-def bring_home(answers: "DataFrame", settings: TaskSettings) -> None:
+def collect_segments(answers: "DataFrame", settings: TaskSettings) -> None:
     """Run tasks whose answers may hold files, and write these into the scratch folder."""
     # Kept by the workers, so that no task runs twice: all run at once here, and the files come after.
     kept = answers.persist()

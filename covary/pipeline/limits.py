@@ -1,4 +1,4 @@
-"""How long a table may take and how much memory, and what is said of one that takes more."""
+"""How long a table may take and how much memory, and the reason given for one that takes more."""
 
 import re
 from collections.abc import Sequence
@@ -95,7 +95,7 @@ class ExceededLimit:
 DEFAULT_LIMITS = Limits()
 
 
-def limits_of(table_timeout: float | None, memory: str | int | None) -> Limits:
+def parse_limits(table_timeout: float | None, memory: str | int | None) -> Limits:
     """Read the limits that a person gave."""
     if table_timeout is not None and not table_timeout > 0:
         raise CovaryError(f"--table-timeout must be more than 0 seconds, not {table_timeout:g}")
@@ -117,7 +117,7 @@ def bytes_of(memory: str | int) -> int:
     return size
 
 
-def too_much(ended: Sequence[Ended]) -> str | None:
+def why_give_up(ended: Sequence[Ended]) -> str | None:
     """Say why a table is not tried again, from how the processes ended that read it; None: it is.
 
     Time is the table's own, whatever was read before it. Memory may be that of others, and a death the

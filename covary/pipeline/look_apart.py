@@ -10,20 +10,22 @@ from functools import partial
 from typing import TypeVar, cast
 
 from covary.errors import CovaryError, UnreadableTable
-from covary.pipeline.limits import DEFAULT_MEMORY, LEAST_SECONDS, Limits, too_much
-from covary.pipeline.reading_process import Apart, Watch
+from covary.pipeline.limits import DEFAULT_MEMORY, LEAST_SECONDS, Limits, why_give_up
+from covary.pipeline.reading_process import ReadingProcess, Watch
 from covary.tables.inside_files import Look
 from covary.tables.skipped import NotATable, NotToBeSeen, Why
 
 Seen = TypeVar("Seen")
 
 
-def looking_apart(process: Apart, limits: Limits) -> Look:
+def look_in_process(process: ReadingProcess, limits: Limits) -> Look:
     """Give a function that calls another in a process, for what lies at a path, and gives what that gives."""
     return partial(_look, process, pickle.dumps((_look_there, (limits,))))
 
 
-def _look(process: Apart, work: bytes, path: str, function: Callable[..., Seen], *given: object) -> Seen:
+def _look(
+    process: ReadingProcess, work: bytes, path: str, function: Callable[..., Seen], *given: object
+) -> Seen:
     (seen,) = process.do(work, (path, function, given))
     return cast("Seen", seen)
 
@@ -32,7 +34,7 @@ def _look_there(
     limits: Limits, asked: tuple[str, Callable[..., Seen], tuple[object, ...]], watch: Watch
 ) -> Iterator[Seen]:
     path, function, given = asked
-    if problem := too_much(watch.ends_at(path)):
+    if problem := why_give_up(watch.ends_at(path)):
         raise NotToBeSeen(Why.UNREADABLE, problem)
     watch.begin(path, limits.seconds or LEAST_SECONDS, limits.memory or DEFAULT_MEMORY)
     try:

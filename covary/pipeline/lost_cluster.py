@@ -19,7 +19,7 @@ SECONDS_WITHOUT_PROGRESS = 60.0
 
 
 @contextmanager
-def giving_up_on(
+def give_up_on_lost_cluster(
     master: str | None, show: "OnProgress", clock: Callable[[], float] = time.monotonic
 ) -> "Iterator[OnProgress]":
     """Give a function that shows progress, and ends the build when there is none and no master either.

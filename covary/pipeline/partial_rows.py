@@ -39,15 +39,15 @@ SQL_TYPES = {
 }
 
 
-def sql_of(schema: pa.Schema) -> str:
-    """Write a schema as Spark wants it told: it takes columns by their place."""
+def write_sql_schema(schema: pa.Schema) -> str:
+    """Write a schema as Spark wants it: it takes columns by their order."""
     return ", ".join(f"{field.name} {SQL_TYPES[field.type]}" for field in schema)
 
 
-PARTIAL_SQL = sql_of(PARTIAL)
+PARTIAL_SQL = write_sql_schema(PARTIAL)
 
 
-def partial_row(table: int, partial: Partial, rows: int) -> Row:
+def pack_partial(table: int, partial: Partial, rows: int) -> Row:
     """Write a partial sketch as a row."""
     arrays = {"hash": partial.hashes, **partial.states}
     states = pa.record_batch({name: as_arrow(array) for name, array in arrays.items()})
@@ -67,26 +67,26 @@ def partial_row(table: int, partial: Partial, rows: int) -> Row:
     }
 
 
-def tallies_row(table: int, tallies: Tallies, faults: Faults) -> Row:
+def pack_tallies(table: int, tallies: Tallies, faults: Faults) -> Row:
     """Write what a chunk could not use, and what was wrong with its text, as a row."""
     counted = json.dumps({name: asdict(tally) for name, tally in tallies.items()})
     return {"table": table, "tallies": counted, "faults": json.dumps(asdict(faults))}
 
 
-def faults_from(row: Row) -> Faults:
+def unpack_faults(row: Row) -> Faults:
     """Read the faults that a row holds."""
     return Faults(**json.loads(row["faults"]))
 
 
-def tallies_from(row: Row) -> Tallies:
+def unpack_tallies(row: Row) -> Tallies:
     """Read the tallies that a row holds."""
-    found = json.loads(row["tallies"])
+    tallies = json.loads(row["tallies"])
     return Tallies(
-        {name: Tally(**tally | {"examples": tuple(tally["examples"])}) for name, tally in found.items()}
+        {name: Tally(**tally | {"examples": tuple(tally["examples"])}) for name, tally in tallies.items()}
     )
 
 
-def partial_from(row: Row, table: str) -> Partial:
+def unpack_partial(row: Row, table: str) -> Partial:
     """Read the partial sketch that a row holds."""
     states = pa.ipc.open_stream(row["states"]).read_all()
     arrays = {name: states.column(name).to_numpy() for name in states.column_names}

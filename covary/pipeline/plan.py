@@ -8,7 +8,7 @@ import polars as pl
 from covary.columns.unused_cells import Tallies
 from covary.index.table_records import TableRecord
 from covary.pipeline.limits import DEFAULT_LIMITS, Limits
-from covary.pipeline.table_notes import BAD_TABLE, failed, notes_of, record_of
+from covary.pipeline.table_notes import BAD_TABLE, describe_columns, failed, make_record
 from covary.sketching.roles import Roles, decide_roles
 from covary.sketching.sketch_types import ColumnPair, SketchConfig
 from covary.tables.read import Chunk, plan_chunks, read_layout, sample_rows
@@ -116,15 +116,15 @@ def plan(
     filled = 0
     for table in tables:
         chunk_bytes = _chunk_bytes(table)
-        found = (cut or cut_table)(table, chunk_bytes, settings) if table.size > chunk_bytes else None
-        if isinstance(found, TableRecord):
-            settled.append(found)
+        decision = (cut or cut_table)(table, chunk_bytes, settings) if table.size > chunk_bytes else None
+        if isinstance(decision, TableRecord):
+            settled.append(decision)
             continue
-        if found:
-            if found.pairs:
-                large.append(found)
+        if decision:
+            if decision.pairs:
+                large.append(decision)
             else:
-                settled.append(_without_pairs(found))
+                settled.append(_without_pairs(decision))
             continue
         if not groups or filled + table.size > room:
             groups.append([])
@@ -137,10 +137,10 @@ def plan(
 def _without_pairs(large: LargeTable) -> TableRecord:
     """Write down a table that is not worth reading to its end."""
     remarks = [NOT_READ_ON, *large.layout.remarks]
-    return record_of(large.source, columns=notes_of(large.roles, Tallies()), remarks=remarks)
+    return make_record(large.source, columns=describe_columns(large.roles, Tallies()), remarks=remarks)
 
 
-def decided_table(
+def decide_table(
     table: TableSource,
     layout: Layout,
     sample: pl.DataFrame,
@@ -172,7 +172,7 @@ def _cut(table: TableSource, chunk_bytes: int, settings: TaskSettings) -> LargeT
     chunks = plan_chunks(table, layout, chunk_bytes)
     if len(chunks) == 1:
         return None
-    large = decided_table(table, layout, sample_rows(table, layout, chunks), settings, tuple(chunks))
+    large = decide_table(table, layout, sample_rows(table, layout, chunks), settings, tuple(chunks))
     fewer = MOST_PARTIALS // max(1, len(large.pairs))
     if len(chunks) <= max(fewer, 2):
         return large

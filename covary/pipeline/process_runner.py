@@ -14,7 +14,7 @@ import pyarrow as pa
 from covary.errors import CovaryError
 from covary.pipeline.fetch_segments import require_done
 from covary.pipeline.plan import GROUP_BYTES, Plan, TaskSettings
-from covary.pipeline.reading_process import Apart, apart
+from covary.pipeline.reading_process import ReadingProcess, lasting_process
 from covary.pipeline.send_code import Parcels
 from covary.pipeline.tasks import chunk_starts, merge_table, progress_log, sketch_one_chunk, sketch_one_group
 
@@ -56,9 +56,9 @@ class _Processes:
 
     def __init__(self, count: int) -> None:
         # The first is the one that stays for the next build: mostly it has been started already.
-        self.own = [Apart() for _ in range(count - 1)]
-        self._idle: SimpleQueue[Apart] = SimpleQueue()
-        for process in (apart(), *self.own):
+        self.own = [ReadingProcess() for _ in range(count - 1)]
+        self._idle: SimpleQueue[ReadingProcess] = SimpleQueue()
+        for process in (lasting_process(), *self.own):
             self._idle.put(process)
         self.threads = ThreadPoolExecutor(count, "covary-build")
         self.stop = Event()

@@ -11,7 +11,7 @@ POLL_SECONDS = 0.2
 
 
 @contextmanager
-def watching(logs: Path, total: int, on_progress: OnProgress | None) -> Iterator[None]:
+def report_progress(logs: Path, total: int, on_progress: OnProgress | None) -> Iterator[None]:
     """Report from the tasks' logs until the work in the block is done."""
     if on_progress is None:
         yield

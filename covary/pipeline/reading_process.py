@@ -2,7 +2,7 @@
 
 The process is started anew, never forked, so it is no matter what runs in the one that asks. It does one
 piece of work after the other. When it ends in the middle of one, a fresh process is given the same work and
-told how the one before it ended; what to make of that is the work's own decision.
+hears how the one before it ended; what to make of that is the work's own decision.
 """
 
 import atexit
@@ -110,14 +110,14 @@ class Watch:
 UNWATCHED = Watch()  # work in the process that wants it done
 
 
-class Apart:
+class ReadingProcess:
     """At most one process to give work to; it stays for the next piece of work, until it is closed."""
 
     def __init__(self) -> None:
         self._process: _Process | None = None
         self._one_at_a_time = Lock()  # two threads would take each other's answers
 
-    def __enter__(self) -> "Apart":
+    def __enter__(self) -> "ReadingProcess":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -171,9 +171,9 @@ class Apart:
 
 
 @cache
-def apart() -> Apart:
+def lasting_process() -> ReadingProcess:
     """Give the one process of this process that stays until it ends."""
-    lasting = Apart()
+    lasting = ReadingProcess()
     atexit.register(lasting.close)
     return lasting
 
@@ -189,10 +189,10 @@ class _Process:
             raise _no_process(problem) from problem
         self._owner, self._path = os.getpid(), list(sys.path)
         self._environment = dict(os.environ)
-        told = [json.dumps(self._path), *map(str, (self._owner, requests, answers))]
+        arguments = [json.dumps(self._path), *map(str, (self._owner, requests, answers))]
         try:
             self._started = subprocess.Popen(
-                [sys.executable, "-P", "-c", START, *told],
+                [sys.executable, "-P", "-c", START, *arguments],
                 stdin=subprocess.DEVNULL,
                 pass_fds=(requests, answers),
                 process_group=0,  # so that all it may have started is killed with it
@@ -368,13 +368,13 @@ def _print_nothing() -> None:
 
 def _packed_error(problem: BaseException) -> bytes:
     """Write down an error with where it was raised; as text, if it is one that can't travel."""
-    told = "".join(traceback.format_exception(problem))
+    trace = "".join(traceback.format_exception(problem))
     try:
-        problem.add_note(told)
+        problem.add_note(trace)
         packed = pickle.dumps(problem)
         pickle.loads(packed)
     except Exception:
-        return pickle.dumps(RuntimeError(told))
+        return pickle.dumps(RuntimeError(trace))
     return packed
 
 

@@ -61,11 +61,11 @@ def as_numbered_task(function: Callable[..., Iterator[object]], *first: object) 
     packed = pickle.dumps((function, first))
 
     def run(batches: "Iterable[RecordBatch]") -> "Iterator[RecordBatch]":
-        from covary.pipeline.reading_process import apart  # noqa: PLC0415  (on the worker)
+        from covary.pipeline.reading_process import lasting_process  # noqa: PLC0415  (on the worker)
 
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                yield from apart().do(packed, number)
+                yield from lasting_process().do(packed, number)
 
     return run
 
@@ -80,9 +80,9 @@ def as_table_task(function: Callable[..., Iterator[object]], *first: object) -> 
     def run(table: "Table") -> "Table":
         from pyarrow import Table  # noqa: PLC0415
 
-        from covary.pipeline.reading_process import apart  # noqa: PLC0415
+        from covary.pipeline.reading_process import lasting_process  # noqa: PLC0415
 
-        return Table.from_batches(list(apart().do(packed, table)))
+        return Table.from_batches(list(lasting_process().do(packed, table)))
 
     return run
 

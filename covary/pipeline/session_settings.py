@@ -1,4 +1,4 @@
-"""What a session of ours is told, by where its workers are."""
+"""The settings of a session of our own, by where its workers are."""
 
 import os
 import re
@@ -84,5 +84,5 @@ def _python_of_spark_defaults() -> str | None:
         defaults = Path(folder, "spark-defaults.conf").read_text(encoding="utf-8") if folder else ""
     except OSError:
         return None
-    found = PYTHON_SETTING.search(defaults)
-    return found.group(1) if found else None
+    setting = PYTHON_SETTING.search(defaults)
+    return setting.group(1) if setting else None

@@ -1,4 +1,4 @@
-"""What goes wrong with Spark, told in one line: addresses that lead nowhere, and failures on the way."""
+"""What goes wrong with Spark, put in one line: addresses that lead nowhere, and failures on the way."""
 
 import re
 import socket
@@ -79,11 +79,11 @@ def _knock(url: str) -> None:
 
 
 @contextmanager
-def naming_spark(url: str) -> Iterator[None]:
+def name_spark_errors(url: str) -> Iterator[None]:
     """Tell in one line what Spark tells in a hundred; an error in our own code on its workers stays a bug."""
     secrets = Secrets.of(url)
     try:
-        with _naming_spark(url, secrets):
+        with _name_spark_errors(url, secrets):
             yield
     except CovaryError as problem:
         if secrets:
@@ -92,7 +92,7 @@ def naming_spark(url: str) -> Iterator[None]:
 
 
 @contextmanager
-def _naming_spark(url: str, secrets: Secrets) -> Iterator[None]:
+def _name_spark_errors(url: str, secrets: Secrets) -> Iterator[None]:
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", r"\[RETRIES_EXCEEDED\]")  # the error says it
@@ -131,14 +131,14 @@ def _was_interrupted(problem: BaseException | None) -> bool:
     return problem is not None
 
 
-def _what_workers_lack(told: str) -> str | None:
-    found = ((pattern.search(told[:LONGEST_READ]), sentence) for pattern, sentence in WORKERS_LACK)
-    return next((sentence.format(*match.groups()) for match, sentence in found if match), None)
+def _what_workers_lack(message: str) -> str | None:
+    matches = ((pattern.search(message[:LONGEST_READ]), sentence) for pattern, sentence in WORKERS_LACK)
+    return next((sentence.format(*match.groups()) for match, sentence in matches if match), None)
 
 
-def _details_of_loss(told: str) -> str:
+def _details_of_loss(message: str) -> str:
     """What gRPC says of a connection that broke; "" if that's not what happened."""
-    details = told.partition(LOST_CONNECTION)[2].partition(DETAILS)[2]
+    details = message.partition(LOST_CONNECTION)[2].partition(DETAILS)[2]
     end = END_OF_DETAILS.search(details)
     return details[: end.start()] if end else ""
 

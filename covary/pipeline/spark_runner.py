@@ -13,19 +13,19 @@ import pyarrow as pa
 from covary.columns.unused_cells import Tallies
 from covary.errors import CannotWrite, UnreadableTable
 from covary.index.table_records import TableRecord
-from covary.pipeline.fetch_segments import DONE_SQL, bring_home, require_done
+from covary.pipeline.fetch_segments import DONE_SQL, collect_segments, require_done
 from covary.pipeline.partial_rows import PARTIAL_SQL
 from covary.pipeline.plan import (
     LargeTable,
     Plan,
     TaskSettings,
-    decided_table,
+    decide_table,
     table_name,
 )
 from covary.pipeline.send_code import Parcels, as_numbered_task, as_table_task, as_task, ship_covary
 from covary.pipeline.session import is_local
 from covary.pipeline.spark_tables import ROWS_PER_BATCH, numbered_rows, partition_frames, sample_of
-from covary.pipeline.table_notes import notes_of, record_of
+from covary.pipeline.table_notes import describe_columns, make_record
 from covary.pipeline.tasks import (
     chunk_starts,
     merge_table,
@@ -66,7 +66,7 @@ class SparkRunner:
             if local:
                 require_done(job.collect(), settings)
             else:
-                bring_home(job, settings)
+                collect_segments(job, settings)
 
 
 def _jobs(plan: Plan, settings: TaskSettings, spark: "SparkSession") -> "Iterator[DataFrame]":
@@ -101,9 +101,9 @@ def sketch_spark_tables(
     try:
         for number, source in enumerate(tables, start=first):
             try:
-                table = decided_table(source, *sample_of(source, spark), settings)
+                table = decide_table(source, *sample_of(source, spark), settings)
                 if not table.pairs:
-                    left_out.append(record_of(source, columns=notes_of(table.roles, Tallies())))
+                    left_out.append(make_record(source, columns=describe_columns(table.roles, Tallies())))
                     continue
                 _sketch_spark_table(number, table, settings, spark)
                 segments.append(table_name(number))
@@ -117,7 +117,7 @@ def sketch_spark_tables(
                     if isinstance(problem, UnreadableTable)
                     else describe_spark_error(problem, source.location.text)
                 )
-                left_out.append(record_of(source, problem=reason))
+                left_out.append(make_record(source, problem=reason))
     finally:
         spark.conf.set(name, str(before))
     return segments, left_out
@@ -143,7 +143,7 @@ def _sketch_spark_table(
         require_done(job.collect(), settings)
     else:
         ship_covary(spark)
-        bring_home(job, settings)
+        collect_segments(job, settings)
 
 
 def sketch_partition(

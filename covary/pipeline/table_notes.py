@@ -37,15 +37,15 @@ def is_lasting(problem: BaseException, table: TableSource) -> bool:
 
 def failed(table: TableSource, problem: BaseException) -> TableRecord:
     """Write down a table that could not be read."""
-    return record_of(table, problem=reason_of(problem, table), lasting=is_lasting(problem, table))
+    return make_record(table, problem=reason_of(problem, table), lasting=is_lasting(problem, table))
 
 
-def ended_early(table: TableSource, problem: str, ended: Sequence[Ended]) -> TableRecord:
+def record_early_end(table: TableSource, problem: str, ended: Sequence[Ended]) -> TableRecord:
     """Write down a table that the processes that read it ended at."""
-    return record_of(table, problem=problem, lasting=is_of_the_table(ended, table))
+    return make_record(table, problem=problem, lasting=is_of_the_table(ended, table))
 
 
-def record_of(
+def make_record(
     table: TableSource,
     rows: int = 0,
     problem: str | None = None,
@@ -84,7 +84,7 @@ def record_of(
     )
 
 
-def notes_of(roles: Roles, tallies: Tallies) -> tuple[ColumnNote, ...]:
+def describe_columns(roles: Roles, tallies: Tallies) -> tuple[ColumnNote, ...]:
     """Write down what was decided about each column, and what of it could not be used."""
     in_pairs: dict[str, list[str]] = {}
     for key in roles.keys:

@@ -28,14 +28,14 @@ from covary.index.segment_files import write_part
 from covary.index.segment_layout import build_segment
 from covary.index.table_records import TableRecord
 from covary.pipeline.fetch_segments import finish_task
-from covary.pipeline.limits import is_of_the_table, too_much
+from covary.pipeline.limits import is_of_the_table, why_give_up
 from covary.pipeline.partial_rows import (
     PARTIAL,
-    faults_from,
-    partial_from,
-    partial_row,
-    tallies_from,
-    tallies_row,
+    pack_partial,
+    pack_tallies,
+    unpack_faults,
+    unpack_partial,
+    unpack_tallies,
 )
 from covary.pipeline.plan import (
     PARTS,
@@ -49,16 +49,16 @@ from covary.pipeline.plan import (
     plan,
     table_name,
 )
-from covary.pipeline.reading_process import DIED, UNWATCHED, Ended, Watch, apart
+from covary.pipeline.reading_process import DIED, UNWATCHED, Ended, Watch, lasting_process
 from covary.pipeline.send_code import Parcels
 from covary.pipeline.table_notes import (
     BAD_TABLE,
-    ended_early,
+    describe_columns,
     failed,
     is_lasting,
-    notes_of,
+    make_record,
     reason_of,
-    record_of,
+    record_early_end,
 )
 from covary.sketching.kernel import finish, merge_partials
 from covary.sketching.key_columns import Key, collect_readings
@@ -85,14 +85,14 @@ def sketch_group(
     ends = ends_before(settings, task, watch)
     finished: list[Finished] = []
     with progress_log(settings, task) as note:
-        for place, table in enumerate(tables):
-            kept = watch.folder / str(place) if watch.is_again and watch.folder else None
+        for number_in_group, table in enumerate(tables):
+            kept = watch.folder / str(number_in_group) if watch.is_again and watch.folder else None
             if kept and kept.exists():
                 finished.append(pickle.loads(kept.read_bytes()))
                 continue
             note("reading", table.name)
-            if problem := too_much(before := ends(table.name)):
-                finished.append((ended_early(table, problem, before), []))
+            if problem := why_give_up(before := ends(table.name)):
+                finished.append((record_early_end(table, problem, before), []))
             else:
                 watch.begin(table.name, limits.seconds_for(table), limits.memory_for(table))
                 finished.append(_sketch_whole(table, settings))
@@ -100,8 +100,8 @@ def sketch_group(
             if kept:  # so that a third process need not read it again
                 _write_whole(kept, pickle.dumps(finished[-1]))
     watch.begin(WRITING, memory=max(map(limits.memory_for, tables)))
-    if problem := too_much(before := ends(WRITING)):
-        finished = [(ended_early(table, problem, before), []) for table in tables]
+    if problem := why_give_up(before := ends(WRITING)):
+        finished = [(record_early_end(table, problem, before), []) for table in tables]
     write_part(build_segment(finished), Path(settings.scratch, PARTS, group_name(number)))
 
 
@@ -170,10 +170,10 @@ def _sketch_whole(table: TableSource, settings: TaskSettings) -> Finished:
             partials = []
             counted.exhaust()
         sketches = _worth_having(finish(partials, settings.config), roles.keys)
-        record = record_of(
+        record = make_record(
             table,
             counted.rows,
-            columns=notes_of(roles, tallies),
+            columns=describe_columns(roles, tallies),
             damage=describe_damage(layout, faults),
             left_out=roles.left_out,
             remarks=layout.remarks,
@@ -221,7 +221,7 @@ def plan_apart(tables: Sequence[TableSource], settings: TaskSettings) -> Plan:
 
     def cut_in_process(table: TableSource, chunk_bytes: int, _: TaskSettings) -> Cut:
         # The process stays for the next build: starting one takes as long as reading some million rows.
-        (cut,) = apart().do(work, (table, chunk_bytes))
+        (cut,) = lasting_process().do(work, (table, chunk_bytes))
         return cast("Cut", cut)
 
     return plan(tables, settings, cut_in_process)
@@ -231,8 +231,8 @@ def cut_large(settings: TaskSettings, cut: tuple[TableSource, int], watch: Watch
     """Look into a table to cut it into chunks of about so many bytes."""
     table, chunk_bytes = cut
     ends = watch.ends_at(table.name)
-    if problem := too_much(ends):
-        yield ended_early(table, problem, ends)
+    if problem := why_give_up(ends):
+        yield record_early_end(table, problem, ends)
     else:
         parts = max(1, table.size // chunk_bytes)
         watch.begin(table.name, settings.limits.seconds_for(table), settings.limits.memory_for(table, parts))
@@ -245,7 +245,7 @@ def sketch_chunk(
     """Sketch one chunk of a large table to partial sketches, one row each."""
     source, task = table.source, f"chunk-{number}-{chunk.number}"
     ends = ends_before(settings, task, watch)(source.name)
-    if problem := too_much(ends):
+    if problem := why_give_up(ends):
         return _problem_row(number, problem, is_of_the_table(ends, source))
     with progress_log(settings, task) as note:
         note("reading", source.name)
@@ -277,8 +277,8 @@ def sketch_frames(
         partials = sketch_batches(
             counted, roles.keys, roles.numbers, settings.config, tallies, table.source.name, part
         )
-        rows = [partial_row(number, partial, counted.rows) for partial in partials]
-        rows.append(tallies_row(number, tallies, faults or Faults()))
+        rows = [pack_partial(number, partial, counted.rows) for partial in partials]
+        rows.append(pack_tallies(number, tallies, faults or Faults()))
     except BAD_TABLE as problem:
         return _problem_row(number, reason_of(problem, table.source), is_lasting(problem, table.source))
     return pa.RecordBatch.from_pylist(rows, schema=PARTIAL)
@@ -297,8 +297,8 @@ def merge_chunks(
     ends = ends_before(settings, task, watch)(source.name)
     with progress_log(settings, task) as note:
         note("reading", source.name)
-        if problem := too_much(ends):
-            finished: Finished = ended_early(source, problem, ends), []
+        if problem := why_give_up(ends):
+            finished: Finished = record_early_end(source, problem, ends), []
         else:
             limits, parts = settings.limits, max(1, len(table.chunks))
             watch.begin(source.name, limits.seconds_for(source), limits.memory_for(source, parts))
@@ -314,29 +314,29 @@ def _merged(table: LargeTable, partials: pa.Table, settings: TaskSettings) -> Fi
         if row["problem"]:
             problems[row["problem"]] = row["lasting"]
             continue
-        faults.include(faults_from(row))
-        for column, tally in tallies_from(row).items():
+        faults.include(unpack_faults(row))
+        for column, tally in unpack_tallies(row).items():
             tallies.add(column, tally)
-    places, row_count = _places_of_pairs(partials, table)
+    rows_of_pairs, row_count = _find_rows_of_pairs(partials, table)
     sketches: list[Sketch] = []
-    states, facts = partials["states"], partials.drop_columns(["states"])
+    states, others = partials["states"], partials.drop_columns(["states"])
     # In the order of the plan: rows of a shuffle arrive in any. Some at a time, so that few are unpacked.
-    pairs = [] if problems or not places else table.pairs
+    pairs = [] if problems or not rows_of_pairs else table.pairs
     for start in range(0, len(pairs), PAIRS_AT_ONCE):
-        some = [places[pair] for pair in pairs[start : start + PAIRS_AT_ONCE]]
-        rows = iter(facts.take(list(chain.from_iterable(some))).to_pylist())
+        some = [rows_of_pairs[pair] for pair in pairs[start : start + PAIRS_AT_ONCE]]
+        rows = iter(others.take(list(chain.from_iterable(some))).to_pylist())
         for of_pair in some:
             parts = [
-                partial_from({**next(rows), "states": states[place].as_buffer()}, table.source.name)
-                for place in of_pair
+                unpack_partial({**next(rows), "states": states[row].as_buffer()}, table.source.name)
+                for row in of_pair
             ]
             sketches += finish(merge_partials([[part] for part in parts], settings.config), settings.config)
     sketches = _worth_having(sketches, table.roles.keys)
-    record = record_of(
+    record = make_record(
         table.source,
         0 if problems else row_count,
         min(problems, default=None),  # they arrive in any order
-        notes_of(table.roles, tallies),
+        describe_columns(table.roles, tallies),
         all(problems.values()),
         damage=() if problems else describe_damage(table.layout, faults),
         left_out=() if problems else table.roles.left_out,
@@ -345,17 +345,17 @@ def _merged(table: LargeTable, partials: pa.Table, settings: TaskSettings) -> Fi
     return record, sketches
 
 
-def _places_of_pairs(partials: pa.Table, table: LargeTable) -> tuple[dict[ColumnPair, list[int]], int]:
+def _find_rows_of_pairs(partials: pa.Table, table: LargeTable) -> tuple[dict[ColumnPair, list[int]], int]:
     """Where the partial sketches of each pair are, and how many rows of the table were read for one."""
-    places: dict[ColumnPair, list[int]] = {}
+    rows_of_pairs: dict[ColumnPair, list[int]] = {}
     row_counts: dict[ColumnPair, int] = {}
     columns = (partials[name].to_pylist() for name in ("key", "value", "granularity", "rows"))
-    for place, (key, value, granularity, rows) in enumerate(zip(*columns, strict=True)):
+    for row, (key, value, granularity, rows) in enumerate(zip(*columns, strict=True)):
         if key is not None:
             pair = ColumnPair(table.source.name, key, value, granularity)
-            places.setdefault(pair, []).append(place)
+            rows_of_pairs.setdefault(pair, []).append(row)
             row_counts[pair] = row_counts.get(pair, 0) + rows
-    return places, max(row_counts.values(), default=0)
+    return rows_of_pairs, max(row_counts.values(), default=0)
 
 
 @contextmanager

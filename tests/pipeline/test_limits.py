@@ -9,8 +9,8 @@ from covary.pipeline.limits import (
     Limits,
     bytes_of,
     is_of_the_table,
-    limits_of,
-    too_much,
+    parse_limits,
+    why_give_up,
 )
 from covary.pipeline.reading_process import DIED, TOO_LARGE, TOO_LONG, Ended
 from covary.tables.location import Location
@@ -56,7 +56,7 @@ def test_a_size_that_no_worker_could_live_with_is_refused():
 @pytest.mark.parametrize("seconds", [0, -1, float("nan")])
 def test_a_time_that_is_none_is_refused(seconds):
     with pytest.raises(CovaryError, match="--table-timeout must be more than 0"):
-        limits_of(seconds, None)
+        parse_limits(seconds, None)
 
 
 def test_time_grows_with_the_size_of_a_table_unless_it_is_given():
@@ -78,22 +78,22 @@ def test_memory_grows_with_what_is_read_as_a_whole_unless_it_is_given():
 
 
 def test_a_table_that_takes_too_long_is_not_tried_again():
-    assert too_much([LONG]) == "it took longer than 2 s; --table-timeout sets another limit"
-    assert too_much([KILLED, LONG]) == too_much([LONG])
+    assert why_give_up([LONG]) == "it took longer than 2 s; --table-timeout sets another limit"
+    assert why_give_up([KILLED, LONG]) == why_give_up([LONG])
 
 
 def test_a_table_at_which_a_process_died_is_tried_once_more():
     for once in (LARGE, KILLED, CRASHED):
-        assert too_much([once]) is None
-    assert too_much([]) is None
-    assert too_much([KILLED, LARGE]) == "it needs more than 0.8 GB of memory; --memory sets another limit"
-    assert too_much([LARGE, CRASHED]) == "the process that read it died twice (signal 11)"
-    assert "killed twice" in too_much([KILLED, KILLED])
-    assert too_much([Ended("t", DIED)] * 2) == "the process that read it died twice"
+        assert why_give_up([once]) is None
+    assert why_give_up([]) is None
+    assert why_give_up([KILLED, LARGE]) == "it needs more than 0.8 GB of memory; --memory sets another limit"
+    assert why_give_up([LARGE, CRASHED]) == "the process that read it died twice (signal 11)"
+    assert "killed twice" in why_give_up([KILLED, KILLED])
+    assert why_give_up([Ended("t", DIED)] * 2) == "the process that read it died twice"
 
 
 def test_a_table_beyond_a_limit_is_tried_again_when_the_limit_is_raised():
-    too_long, too_large = too_much([LONG]), too_much([LARGE, LARGE])
+    too_long, too_large = why_give_up([LONG]), why_give_up([LARGE, LARGE])
     assert ExceededLimit.from_text(too_long) == ExceededLimit(TOO_LONG, 2)
     assert ExceededLimit.from_text(too_large) == ExceededLimit(TOO_LARGE, 0.8)
     assert not Limits(2).allow_more(too_long)
@@ -104,7 +104,7 @@ def test_a_table_beyond_a_limit_is_tried_again_when_the_limit_is_raised():
     assert DEFAULT_LIMITS.allow_more(too_large)
     by_default = Ended("t", TOO_LONG, DEFAULT_LIMITS.seconds_for(replace(FILE, size=1 << 40)))
     for again in (by_default, Ended("t", TOO_LONG, DEFAULT_LIMITS.seconds_for(FILE))):
-        assert not DEFAULT_LIMITS.allow_more(too_much([again]))
+        assert not DEFAULT_LIMITS.allow_more(why_give_up([again]))
     assert not Limits(1e9).allow_more("the file is empty")
     assert not Limits(1e9).allow_more("the process that read it died twice (signal 11)")
 

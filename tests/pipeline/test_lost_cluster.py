@@ -3,7 +3,7 @@ import time
 import pytest
 
 from covary.errors import CovaryError
-from covary.pipeline.lost_cluster import SECONDS_WITHOUT_PROGRESS, giving_up_on
+from covary.pipeline.lost_cluster import SECONDS_WITHOUT_PROGRESS, give_up_on_lost_cluster
 from covary.progress import Progress
 
 NOBODY = "spark://127.0.0.1:1"
@@ -18,7 +18,7 @@ def test_a_build_ends_when_the_cluster_is_lost_and_nothing_is_done():
     now, seen = [0.0], []
     with (
         pytest.raises(CovaryError, match=r"127\.0\.0\.1:1 failed: it does not answer any more"),
-        giving_up_on(NOBODY, seen.append, lambda: now[0]) as watch,
+        give_up_on_lost_cluster(NOBODY, seen.append, lambda: now[0]) as watch,
     ):
         watch(Progress(1, 3, ()))
         now[0] += SECONDS_WITHOUT_PROGRESS + 1
@@ -29,13 +29,13 @@ def test_a_build_ends_when_the_cluster_is_lost_and_nothing_is_done():
 
 @pytest.mark.parametrize("master", [None, "local[*]", "yarn"])
 def test_only_a_standalone_master_is_watched(master):
-    with giving_up_on(master, print) as watch:
+    with give_up_on_lost_cluster(master, print) as watch:
         assert watch is print
 
 
 def test_a_build_goes_on_without_its_master_while_tables_are_done():
     now = [0.0]
-    with giving_up_on(NOBODY, lambda _: None, lambda: now[0]) as watch:
+    with give_up_on_lost_cluster(NOBODY, lambda _: None, lambda: now[0]) as watch:
         for done in range(5):
             now[0] += SECONDS_WITHOUT_PROGRESS * 0.9
             watch(Progress(done, 5, ()))
@@ -43,5 +43,5 @@ def test_a_build_goes_on_without_its_master_while_tables_are_done():
 
 
 def test_an_interruption_by_the_user_stays_one():
-    with pytest.raises(KeyboardInterrupt), giving_up_on(NOBODY, lambda _: None):
+    with pytest.raises(KeyboardInterrupt), give_up_on_lost_cluster(NOBODY, lambda _: None):
         raise KeyboardInterrupt

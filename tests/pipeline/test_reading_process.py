@@ -10,7 +10,15 @@ from pathlib import Path
 import pytest
 
 import covary
-from covary.pipeline.reading_process import DIED, TOO_LARGE, TOO_LONG, UNWATCHED, Apart, Ended, EndedEarly
+from covary.pipeline.reading_process import (
+    DIED,
+    TOO_LARGE,
+    TOO_LONG,
+    UNWATCHED,
+    Ended,
+    EndedEarly,
+    ReadingProcess,
+)
 
 HERE = Path(__file__).parent
 ROOT = Path(covary.__file__).parents[1]
@@ -20,7 +28,7 @@ measured = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="loo
 
 @pytest.fixture(scope="module")
 def process():
-    with pytest.MonkeyPatch.context() as patch, Apart() as process:
+    with pytest.MonkeyPatch.context() as patch, ReadingProcess() as process:
         patch.syspath_prepend(HERE)
         yield process
 
@@ -71,7 +79,7 @@ def test_an_error_arrives_with_where_it_was_raised_and_ends_nothing(process):
 
 def test_what_a_library_prints_stays_off_the_screen(capfd, monkeypatch):
     monkeypatch.syspath_prepend(HERE)
-    with Apart() as process:  # begun with the screen that is looked at
+    with ReadingProcess() as process:  # begun with the screen that is looked at
         assert done(process, "panic", 1) == [1]
     assert capfd.readouterr() == ("", "")
 
@@ -130,8 +138,8 @@ ASKS = """
 import pickle, sys
 sys.path.insert(0, sys.argv[1])
 import deadly_work
-from covary.pipeline.reading_process import Apart
-list(Apart().do(pickle.dumps((deadly_work.sleep_long, ())), sys.argv[2]))
+from covary.pipeline.reading_process import ReadingProcess
+list(ReadingProcess().do(pickle.dumps((deadly_work.sleep_long, ())), sys.argv[2]))
 """
 
 

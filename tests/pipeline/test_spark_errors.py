@@ -4,7 +4,7 @@ import pytest
 
 from covary.errors import CovaryError
 from covary.pipeline.reading_process import DIED, Ended, EndedEarly
-from covary.pipeline.spark_errors import naming_spark
+from covary.pipeline.spark_errors import name_spark_errors
 
 TRACEBACK = (
     "An exception was thrown from the Python worker:\nTraceback (most recent call last):\n  File ...\n"
@@ -20,7 +20,7 @@ class SparkConnectGrpcException(Exception):
 
 
 def told(problem):
-    with pytest.raises(CovaryError) as caught, naming_spark("spark://host:7077"):
+    with pytest.raises(CovaryError) as caught, name_spark_errors("spark://host:7077"):
         raise problem
     assert "\n" not in str(caught.value)
     return str(caught.value)
@@ -82,14 +82,14 @@ def test_a_server_that_is_gone_is_told_by_its_reason():
     "bug", ["KeyError: 'x'", "ModuleNotFoundError: No module named 'covary.pipeline.tasks'"]
 )
 def test_a_bug_of_ours_on_a_worker_stays_one(bug):
-    with pytest.raises(PythonException), naming_spark("local[*]"):
+    with pytest.raises(PythonException), name_spark_errors("local[*]"):
         raise PythonException(TRACEBACK + bug)
 
 
 def test_a_java_process_that_is_gone_is_told_in_a_line():
     refused = {"__name__": "py4j.clientserver", "create_connection": socket.create_connection}
     exec("def connect(): create_connection(('127.0.0.1', 1))", refused)
-    with pytest.raises(CovaryError) as caught, naming_spark("local[*]"):
+    with pytest.raises(CovaryError) as caught, name_spark_errors("local[*]"):
         refused["connect"]()
     assert str(caught.value) == "Spark at local[*] failed: it does not answer any more"
     assert isinstance(caught.value.__cause__, ConnectionRefusedError)
@@ -99,5 +99,5 @@ def test_a_connection_of_ours_that_is_refused_stays_a_bug():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = free.getsockname()
-    with pytest.raises(ConnectionRefusedError), naming_spark("local[*]"):
+    with pytest.raises(ConnectionRefusedError), name_spark_errors("local[*]"):
         socket.create_connection(address)
