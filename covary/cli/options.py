@@ -29,6 +29,8 @@ ONE_TABLE = (
     "a file or its URL, the folder of a Delta or Iceberg table, or a table of a database: "
     "shop.sqlite#orders, postgresql://host/db#orders."
 )
+KEYS_PER_SKETCH = "Keys per sketch; more is surer and larger."
+HASHES = "xxhash64, or murmur3 for the paper's 32 bits."
 AGGREGATES = "How rows of one key become one number: {aggregates}."
 
 
@@ -109,7 +111,7 @@ LeftValue = Annotated[str, _required("COLUMN", "LEFT's numbers.")]
 RightKey = Annotated[str, _required("COLUMN", "RIGHT's key.")]
 RightValue = Annotated[str, _required("COLUMN", "RIGHT's numbers.")]
 
-Json = Annotated[bool, _flag("--json", "Print the same facts as JSON.")]
+Json = Annotated[bool, _flag("--json", "Print the answer as JSON.")]
 Strict = Annotated[
     bool,
     _flag(
@@ -135,21 +137,14 @@ TrustSources = Annotated[
 ]
 IndexSize = Annotated[
     int | None,
-    typer.Option(
-        "--size", metavar="N", show_default="1024", help="Keys per sketch; more is surer and larger."
-    ),
+    typer.Option("--size", metavar="N", show_default="1024", help=KEYS_PER_SKETCH),
 ]
 IndexHash = Annotated[
     str | None,
-    typer.Option(
-        "--hash",
-        metavar="NAME",
-        show_default="xxhash64",
-        help="xxhash64, or murmur3 for the paper's 32 bits.",
-    ),
+    typer.Option("--hash", metavar="NAME", show_default="xxhash64", help=HASHES),
 ]
-Size = Annotated[int, typer.Option(metavar="N", help="Keys per sketch; more is surer and larger.")]
-Hash = Annotated[str, typer.Option(metavar="NAME", help="xxhash64, or murmur3 for the paper's 32 bits.")]
+Size = Annotated[int, typer.Option(metavar="N", help=KEYS_PER_SKETCH)]
+Hash = Annotated[str, typer.Option(metavar="NAME", help=HASHES)]
 Aggregates = Annotated[
     list[str] | None,
     typer.Option(metavar="NAME", show_default="mean", help=AGGREGATES + " Several give a sketch each."),
