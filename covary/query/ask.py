@@ -36,12 +36,11 @@ from covary.statistics.significance import CORRECTIONS
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Answer:
-    """Every column that joins, ranked, and the best in order, by number and as hits."""
+    """Every column that joins, ranked, and the best as hits, in order."""
 
     ranked: RankedCandidates
     measured: Candidates | None  # by a dearer measure
     q_values: dict[str, Floats]
-    best: Integers
     hits: tuple[Hit, ...]
 
 
@@ -155,7 +154,7 @@ class Index(StoredSketches):
             )
             for row, score in zip(rows, best, strict=True)
         )
-        return Answer(ranked, measured, q_values, tested.sketches[rows], hits)
+        return Answer(ranked, measured, q_values, hits)
 
     def _measure_again(
         self, queries: Sequence[Sketch], shortlist: Candidates, how: HowToMeasure, on_progress: OnCount

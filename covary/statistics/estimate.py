@@ -22,7 +22,7 @@ class Estimate:
         correlation: None when it is undefined; `reason` says why.
         low: lower end of the interval; equal to `correlation` when the whole join was seen.
         high: upper end.
-        measure: "pearson", "spearman", "rin", "qn", "pm1", "kendall", "distance" or "chatterjee".
+        measure: one of those that `covary query --help` lists.
         interval: the kind of interval; None when no interval is known to hold for the measure.
         confidence: how often such an interval is to hold the join's own correlation.
         p_value: how often shuffled numbers would look as strongly related, by a test of the measure itself
@@ -124,8 +124,8 @@ def estimate(
     Args:
         left: a sketch.
         right: another, made with the same hash.
-        measure: "pearson", "spearman", "rin", "qn", "pm1", "kendall", "distance" or "chatterjee".
-        interval: "influence" (the default where it holds), "fisher", "pm1", "hoeffding" or "hoeffding-small".
+        measure: one of those that `covary query --help` lists.
+        interval: one that holds for the measure; None: the first of these.
         confidence: how often the interval is to hold the join's own correlation.
         seed: of whatever is random.
     """
