@@ -27,7 +27,7 @@ from covary.columns.times import TimeReading, decide_time_reading, read_times
 from covary.columns.unused_cells import LONGEST_EXAMPLE, Tallies
 from covary.errors import NoSuchColumn
 from covary.pipeline import spark_errors as sparkerrors
-from covary.pipeline.session_settings import PYTHON_SETTING
+from covary.pipeline.session import PYTHON_SETTING
 from covary.query import small_numbers as namesakes
 from covary.secrets import Secrets
 from covary.sketching.key_columns import read_columns

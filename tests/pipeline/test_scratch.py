@@ -20,7 +20,7 @@ from covary.pipeline.scratch import (
     scratch_name,
     sweep,
 )
-from covary.pipeline.session_settings import private_java
+from covary.pipeline.session import private_java
 
 ROOT = Path(covary.__file__).parents[1]
 

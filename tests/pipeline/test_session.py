@@ -2,7 +2,7 @@ import sys
 
 import pytest
 
-from covary.pipeline.session_settings import (
+from covary.pipeline.session import (
     is_local_master,
     python_of_workers,
     session_settings,
