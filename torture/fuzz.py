@@ -32,6 +32,7 @@ SUFFIXES = (
 )
 WRONG_SUFFIX = 0.06
 LOST_UNSAID = 0.02, 3  # of the lines that look like rows, and how many in any case
+SECONDS_TO_COMPILE = 600.0
 REALLY = 10  # of so many batches one is indexed by a command of its own
 
 
@@ -226,7 +227,8 @@ def truth_of(workplace: Workplace) -> dict[str, Any]:
         index = alone / "index"
         built = workplace.spark_desk("index", str(alone / "data"), "--into", str(index))
         question = (str(asked), "--key", "place", "--value", "x", "--index", str(index), "--top", "100000")
-        known = answered(workplace.desk("query", *question, "--json"))
+        # The first question on a machine waits for code to be compiled.
+        known = answered(workplace.desk("query", *question, "--json", deadline=SECONDS_TO_COMPILE))
         if known is None:
             raise RuntimeError(
                 f"the good tables alone can't be indexed: {built.err.decode(errors='replace')}"
