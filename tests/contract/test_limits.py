@@ -24,8 +24,8 @@ VIEWS = {
     "slow": f"{ENDLESS} SELECT 'key ' || i % 300 AS k, i AS v FROM n LIMIT 600000",
     "forever": f"{ENDLESS} SELECT 'key ' || i AS k, i AS v FROM n",
     "before_its_first_row": f"{ENDLESS} SELECT 'key' AS k, count(*) AS v FROM n",
-    "one_huge_cell": "SELECT replace(hex(zeroblob(150000000)), '0', 'key') AS k, 1 AS v "
-    "UNION ALL SELECT replace(hex(zeroblob(150000000)), '0', 'yek') AS k, 2 AS v",
+    "one_huge_cell": "SELECT replace(hex(zeroblob(20000000)), '0', 'key') AS k, 1 AS v "
+    "UNION ALL SELECT replace(hex(zeroblob(20000000)), '0', 'yek') AS k, 2 AS v",
 }
 
 needs_proc = pytest.mark.skipif(not CAN_MEASURE, reason="looks for processes and their memory in /proc")
@@ -109,18 +109,18 @@ def test_a_view_without_an_end_is_named_and_the_rest_is_there(tables, tmp_path, 
 @needs_proc
 def test_a_table_that_needs_too_much_memory_is_named_and_the_rest_is_there(tables, tmp_path):
     database_of(tables / "shop.sqlite", "one_huge_cell")
-    index = covary.build_index(tables, tmp_path / "index", runner="process", memory="600MB")
-    sentence = "it needs more than 0.6 GB of memory; --memory sets another limit"
+    index = covary.build_index(tables, tmp_path / "index", runner="process", memory="350MB")
+    sentence = "it needs more than 0.35 GB of memory; --memory sets another limit"
     assert problems_of(index) == {"shop/one_huge_cell": sentence}
     assert names_read(index) == {"strong", "middle", "weak", "none", "shop/good"}
 
 
 def large_database(path, huge):
-    """A table of many rows, of which one has a cell that takes hundreds of megabytes."""
+    """A table of many rows, of which one has a cell of 120 megabytes, nearly the most that is read."""
     with closing(sqlite3.connect(path)) as database:
         database.execute(
             "CREATE TABLE large (k TEXT, v REAL, n INT, cell TEXT GENERATED ALWAYS AS "
-            f"(CASE WHEN n = {huge} THEN replace(hex(zeroblob(150000000)), '0', 'key') ELSE k END) VIRTUAL)"
+            f"(CASE WHEN n = {huge} THEN replace(hex(zeroblob(20000000)), '0', 'key') ELSE k END) VIRTUAL)"
         )
         rows = ((f"key {n % 500}", n * 0.5, n) for n in range(20_000))
         database.executemany("INSERT INTO large (k, v, n) VALUES (?, ?, ?)", rows)
@@ -134,8 +134,8 @@ def test_a_large_table_that_needs_too_much_memory_is_named_and_the_rest_is_there
 ):
     monkeypatch.setattr(plans, "CHUNK_BYTES", 40_000)
     large_database(tables / "large.sqlite", huge)
-    index = covary.build_index(tables, tmp_path / "index", runner="process", memory="600MB")
-    sentence = "it needs more than 0.6 GB of memory; --memory sets another limit"
+    index = covary.build_index(tables, tmp_path / "index", runner="process", memory="350MB")
+    sentence = "it needs more than 0.35 GB of memory; --memory sets another limit"
     assert problems_of(index) == {"large": sentence}
     assert names_read(index) == {"strong", "middle", "weak", "none"}
 
@@ -247,7 +247,7 @@ def test_whatever_kills_who_reads_a_table_is_told_in_a_line_and_the_rest_is_ther
         "abort": "the process that read it died twice (signal 6)",
         "exit": "the process that read it died twice",
         "hang": "it took longer than 2 s; --table-timeout sets another limit",
-        "fill": "it needs more than 0.6 GB of memory; --memory sets another limit",
+        "fill": "it needs more than 0.35 GB of memory; --memory sets another limit",
     }
     assert facts["tables"] == 4
     assert "Traceback" not in done.stderr
