@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from covary.errors import CovaryError
 from covary.pipeline.reading_process import DIED, TOO_LARGE, TOO_LONG, Ended
-from covary.tables.registry import get_reader, is_one_file
+from covary.tables.registry import get_reader
 from covary.tables.source import TableSource
 
 # A thousandth of the speed at which tables are usually read, and time for a slow server to answer.
@@ -45,7 +45,7 @@ class Limits:
         """How long one of the parts of a table may take."""
         if self.seconds is not None:
             return self.seconds
-        least = LEAST_SECONDS if is_one_file(table) else QUERY_SECONDS
+        least = LEAST_SECONDS if get_reader(table).is_file else QUERY_SECONDS
         return float(least + table.size // parts // BYTES_PER_SECOND)
 
     def memory_for(self, table: TableSource, parts: int = 1) -> int:

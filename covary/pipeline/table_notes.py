@@ -13,7 +13,7 @@ from covary.pipeline.limits import is_of_the_table
 from covary.pipeline.reading_process import Ended
 from covary.sketching.roles import LeftOut, Roles
 from covary.tables.location import writable
-from covary.tables.registry import is_one_file
+from covary.tables.registry import get_reader
 from covary.tables.source import TableSource
 
 # One bad file must never stop a build; Polars panics on a few, which is no Exception.
@@ -32,7 +32,7 @@ def is_lasting(problem: BaseException, table: TableSource) -> bool:
     """Whether a table can't be read as long as it is as it is: a file, and no fault of the machine's."""
     cause = problem.__cause__ or problem
     of_the_machine = isinstance(cause, MissingPart | MemoryError) or bool(getattr(cause, "errno", None))
-    return is_one_file(table) and not table.location.is_url and not of_the_machine
+    return get_reader(table).is_file and not table.location.is_url and not of_the_machine
 
 
 def failed(table: TableSource, problem: BaseException) -> TableRecord:

@@ -5,6 +5,7 @@ from importlib import import_module
 
 from covary.tables.reader import Reader
 from covary.tables.source import TableSource
+from covary.tables.spark_catalog import SparkReader
 
 # What a file is taken for is decided in this order: text, which has no mark of its own, comes last.
 MODULES = (
@@ -21,18 +22,16 @@ MODULES = (
 )
 READERS: dict[str, Reader] = {
     reader.name: reader
-    for reader in (import_module(f"covary.tables.formats.{module}").READER for module in MODULES)
+    for reader in (
+        *(import_module(f"covary.tables.formats.{module}").READER for module in MODULES),
+        SparkReader(),
+    )
 }
 
 
 def get_reader(source: TableSource) -> Reader:
     """The reader of a table."""
     return READERS[source.format]
-
-
-def is_one_file(source: TableSource) -> bool:
-    """Whether a table is one file, and nothing that a server or Spark computes."""
-    return source.format in READERS and get_reader(source).is_file
 
 
 @cache

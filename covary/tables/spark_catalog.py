@@ -5,12 +5,16 @@ A name is handed over where only a name can stand, and a query where Spark's own
 """
 
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
+
+import polars as pl
 
 from covary.errors import UnreadableTable
 from covary.secrets import Secrets
 from covary.tables.location import SPARK as PREFIX
 from covary.tables.location import Location
+from covary.tables.reader import Layout, Reader, RowRequest
 from covary.tables.source import SPARK, TableSource
 
 if TYPE_CHECKING:
@@ -37,6 +41,20 @@ MORE_THAN_READING = (
         "it makes up names as it runs (IDENTIFIER)",
     ),
 )
+
+
+class SparkReader(Reader):
+    """What Spark reads itself, partition by partition; see covary.pipeline.spark_tables."""
+
+    name, title = SPARK, "Spark"
+
+    def layout(self, source: TableSource) -> Layout:
+        """Refuse to look into it without Spark."""
+        raise UnreadableTable(source.location.shown, "only Spark reads it")
+
+    def frames(self, request: RowRequest) -> Iterator[pl.DataFrame]:
+        """Refuse to read it without Spark."""
+        raise UnreadableTable(request.source.location.shown, "only Spark reads it")
 
 
 def list_spark_tables(source: str, spark: "SparkSession") -> list[TableSource]:

@@ -70,6 +70,7 @@ def test_time_grows_with_the_size_of_a_table_unless_it_is_given():
 
 def test_memory_grows_with_what_is_read_as_a_whole_unless_it_is_given():
     packed = replace(FILE, format="parquet", size=1 << 30)
+    assert DEFAULT_LIMITS.memory_for(replace(FILE, format="spark", size=0)) == 1_500_000_000
     assert DEFAULT_LIMITS.memory_for(replace(FILE, size=1 << 40)) == 1_500_000_000
     assert DEFAULT_LIMITS.memory_for(replace(packed, size=1 << 20)) == 1_500_000_000
     assert DEFAULT_LIMITS.memory_for(packed) == 5_700_000_000
