@@ -19,6 +19,7 @@ from covary.statistics.moments import (
     QueryNumbers,
     by_rank_at,
     empty_moments,
+    measure_carefully,
     moments_at,
     near_zero,
     pearson_at,
@@ -93,7 +94,10 @@ def _walk(  # noqa: C901, PLR0912
                 start = layout.value_starts[sketch]
                 y = values[start : start + own.size]
                 if by_rank is not None:
-                    size, r = by_rank_at(held, ranked, y, as_normal, scores, moments, count)
+                    y_ranks, r = by_rank_at(held, ranked, y, as_normal, scores)
+                    size = held.size
+                    if closely and not np.isnan(r):
+                        r = measure_carefully(ranked.copy(), y_ranks, moments, count)
                 elif closely:
                     size, r = moments_at(own, y, query, moments, count)
                 else:

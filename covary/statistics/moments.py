@@ -100,7 +100,7 @@ def moments_of(x: Floats, y: Floats, measure: str = "pearson") -> Moments:
             scores = normal_scores(x.size) if as_normal else np.empty(0)
             x, y = ranks_of(x, as_normal, scores), ranks_of(y, as_normal, scores)
         if not (np.isnan(x[0]) or np.isnan(y[0])):
-            _measure_carefully(x, y, moments, 0)
+            measure_carefully(x, y, moments, 0)
     return moments
 
 
@@ -175,7 +175,7 @@ def moments_at(
     x_deviation, y_deviation = np.sqrt(max(x_spread, 0.0)) / n, np.sqrt(max(y_spread, 0.0)) / n
     if not sound or y_deviation < LOST_DIGITS * abs(y_mean):
         x, y = _sample(members, values, query.x)
-        return n, _measure_carefully(x, y, moments, sample)
+        return n, measure_carefully(x, y, moments, sample)
     r = min(1.0, max(-1.0, together / np.sqrt(x_spread) / np.sqrt(y_spread)))
     moments.size[sample], moments.correlation[sample] = n, r
     x_scale, y_scale = Scale(x_mean, 1 / x_deviation), Scale(y_mean, 1 / y_deviation)
@@ -187,7 +187,7 @@ def moments_at(
 
 
 @compiled
-def _measure_carefully(x: Floats, y: Floats, moments: Moments, sample: int) -> float:
+def measure_carefully(x: Floats, y: Floats, moments: Moments, sample: int) -> float:
     """Measure a sample in two passes, which lose no digits; its numbers are standardised in row."""
     r, x_mean, x_deviation, y_mean, y_deviation = standardised_product(x, y)
     if not np.isnan(r):
@@ -306,27 +306,19 @@ def rank_query_at(
 
 @compiled
 def by_rank_at(
-    held: Integers,
-    ranked: Floats,
-    values: Floats,
-    as_normal: bool | None,
-    scores: Floats,
-    moments: Moments,
-    sample: int,
-) -> tuple[int, float]:
-    """Measure the size of a sample and its r by ranks; and its moments, where there is room for them."""
+    held: Integers, ranked: Floats, values: Floats, as_normal: bool | None, scores: Floats
+) -> tuple[Floats, float]:
+    """Return the ranks of the values whose keys the query holds, and r by ranks."""
     n = held.size
-    if n < SMALLEST_SAMPLE:
-        return n, np.nan
     y = np.empty(n)
     for i in range(n):
         y[i] = values[held[i]]
+    if n < SMALLEST_SAMPLE:
+        return y, np.nan
     y = ranks_of(y, as_normal, scores)
     if np.isnan(ranked[0]) or np.isnan(y[0]):
-        return n, np.nan
-    if moments.error.size:
-        return n, _measure_carefully(ranked.copy(), y, moments, sample)
+        return y, np.nan
     r = 0.0
     for i in range(n):
         r += ranked[i] * y[i]
-    return n, min(1.0, max(-1.0, r))
+    return y, min(1.0, max(-1.0, r))
