@@ -43,6 +43,7 @@ def pytest_configure(config):
 
 # Not for every save: real servers and deaths, thousands of examples, whole experiments and pages.
 SLOW_FOLDERS = {"contract", "docs", "experiments", "laws", "statistical", "torture"}
+SLOW_FILES = {"test_sizes", "test_look_apart", "test_reading_process", "test_hostile_cells", "test_compiled"}
 
 
 def pytest_collection_modifyitems(items):
@@ -52,7 +53,7 @@ def pytest_collection_modifyitems(items):
         if "spark" in item.fixturenames:
             item.add_marker(pytest.mark.spark)
         starts_spark = item.get_closest_marker("spark") is not None
-        if starts_spark or folder in SLOW_FOLDERS:
+        if starts_spark or folder in SLOW_FOLDERS or item.path.stem in SLOW_FILES:
             item.add_marker(pytest.mark.slow)
         shares_session = "spark" in item.fixturenames
         item.add_marker(pytest.mark.xdist_group("spark" if shares_session else f"{folder}/{item.path.stem}"))
