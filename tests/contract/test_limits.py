@@ -247,7 +247,7 @@ def test_whatever_kills_who_reads_a_table_is_told_in_a_line_and_the_rest_is_ther
         "abort": "the process that read it died twice (signal 6)",
         "exit": "the process that read it died twice",
         "hang": "it took longer than 2 s; --table-timeout sets another limit",
-        "fill": "it needs more than 0.35 GB of memory; --memory sets another limit",
+        "fill": "it needs more than 0.6 GB of memory; --memory sets another limit",
     }
     assert facts["tables"] == 4
     assert "Traceback" not in done.stderr
