@@ -397,9 +397,10 @@ def _mapped_arrays(file: Path, columns: Mapping[str, tuple[type, ...]]) -> tuple
     content = pa.py_buffer(_mapped(file))
     try:
         batch = read_batch(content.slice(ARROW_STARTS))
-    except NotPlainArrow as problem:
+        names = batch.schema.names
+    except (NotPlainArrow, UnicodeDecodeError) as problem:
         raise _damaged(file, problem) from problem
-    if batch.schema.names != list(columns):
+    if names != list(columns):
         raise _damaged(file, "its columns are not those of an index")
     arrays = {name: _as_numpy(batch.column(name)) for name in columns}
     odd = [name for name, kinds in columns.items() if arrays[name].dtype.type not in kinds]

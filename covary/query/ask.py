@@ -41,6 +41,7 @@ class Answer:
     ranked: RankedCandidates
     measured: Candidates | None  # by a dearer measure
     q_values: dict[str, Floats]
+    best: Integers  # the sketches of the hits, by their numbers in the index
     hits: tuple[Hit, ...]
 
 
@@ -154,7 +155,7 @@ class Index(StoredSketches):
             )
             for row, score in zip(rows, best, strict=True)
         )
-        return Answer(ranked, measured, q_values, hits)
+        return Answer(ranked, measured, q_values, tested.sketches[rows], hits)
 
     def _measure_again(
         self, queries: Sequence[Sketch], shortlist: Candidates, how: HowToMeasure, on_progress: OnCount

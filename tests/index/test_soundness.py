@@ -138,6 +138,15 @@ def test_no_bit_that_flips_changes_an_answer(tmp_path):
     assert refused > 50
 
 
+def test_a_name_of_an_array_that_is_no_text_is_damage(tmp_path):
+    folder = tmp_path / "index"
+    write_index(folder, lying_index.honest_segment(), lying_index.CONFIG)
+    path = segment_in(folder) / "starts.arrow"
+    path.write_bytes(path.read_bytes().replace(b"start", b"\xf4tart"))
+    with pytest.raises(DamagedIndex):
+        open_index(folder)
+
+
 def test_an_index_that_lies_with_right_checksums_is_refused_or_harmless(tmp_path):
     command = [sys.executable, str(HERE / "lying_index.py"), str(tmp_path), "--some"]
     told = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
