@@ -36,7 +36,7 @@ def main() -> int:
     )
     parser.add_argument("--only", default="", help="suites, with commas between; all by default")
     parser.add_argument("--seed", type=int, default=1, help="of the chance (1)")
-    parser.add_argument("--minutes", type=float, help="about how long; else whole suites, about two hours")
+    parser.add_argument("--minutes", type=float, help="about how long; else whole suites, over an hour")
     parser.add_argument("--trial", type=int, help="only this trial, of one suite, and all that is seen of it")
     parser.add_argument("--trials", type=int, help="so many of each suite")
     parser.add_argument("--write", action="store_true", help="write docs/measured/torture.md")

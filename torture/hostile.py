@@ -4,9 +4,11 @@ import bz2
 import gzip
 import json
 import os
+import signal
 import socket
 import sqlite3
 import struct
+import subprocess
 import threading
 import time
 import zipfile
@@ -34,6 +36,8 @@ Rng = np.random.Generator
 SECONDS_A_TABLE, DEADLINE = 60, 240.0
 MEMORY = 1500 << 20
 INDEX_FEW, INDEX_TIMES = 24 << 20, 5  # how large an index may be: so much, or so many times its data
+ASKED_WITH = 2  # hostile tables of each trial
+PATIENCE, GRACE = 20.0, 10.0  # seconds before Ctrl-C is pressed, and until that must have ended a command
 SECRET = "hostile-secret-6c1f"
 
 
@@ -909,9 +913,41 @@ def try_one(workplace: Workplace, trial: int, hostile: Hostile) -> Outcome:
                 for table in info["contents"]
             }
             record.breaches += hostile.judge(Seen(around, tables, said.out))
+        if info and not (workplace.quick or hostile.meanwhile):
+            _ask_with(record, around.data, index, info["contents"])
     elif not record.breaches:
         record.breaches.append(Breach(WRONG, f"no index of the good tables: {built.err[-300:]!r}"))
     return record.outcome()
+
+
+def _ask_with(record: Record, data: Path, index: Path, tables: list[dict[str, Any]]) -> None:
+    """Ask with hostile tables themselves: covary answers, refuses, or heeds Ctrl-C, and keeps its limit."""
+    others = [table for table in tables if not table["path"].startswith(str(data / "good"))]
+    for table in others[:ASKED_WITH]:
+        path = table["path"] + (f"#{table['member']}" if table["member"] else "")
+        names = [*(column["name"] for column in table["columns"][:2]), "place", "y"]
+        question = ("query", path, "--key", names[0], "--value", names[1], "--index", str(index))
+        ran = record.run(
+            record.workplace.fresh,
+            *question,
+            "--memory",
+            "1GB",
+            deadline=PATIENCE + GRACE,
+            meanwhile=_interrupt_late(),
+        )
+        record.breaches += within(ran, MEMORY)
+
+
+def _interrupt_late() -> Callable[[subprocess.Popen[bytes], float], None]:
+    """Press Ctrl-C once, after a while."""
+    waiting = [PATIENCE]
+
+    def press(process: subprocess.Popen[bytes], seconds: float) -> None:
+        if waiting and seconds > waiting[0]:
+            waiting.clear()
+            process.send_signal(signal.SIGINT)
+
+    return press
 
 
 def _files_in(folder: Path) -> list[Path]:

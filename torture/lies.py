@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.ipc
 
 from torture.altered import Arrays, contents_of, write_altered, write_manifest, write_with_file
-from torture.indexes import Whole, whole_index
+from torture.indexes import PAIRS_EACH, Whole, whole_index
 from torture.law import snapshot, timeless, touched, within
 from torture.trials import LEAK, WRONG, Breach, Outcome, Suite
 from torture.workplace import Record, Workplace
@@ -466,7 +466,9 @@ def _asked(record: Record, whole: Whole, index: Path, lie: Lie) -> list[Breach]:
     desk = record.workplace.desk
     if desk.ran > RETIRED_AFTER or not place_is_calm(record.workplace):
         desk.close()  # what a lie spoils in memory is to be laid at it alone
-    commands = [("info", str(index), "--json"), ("history", str(index)), ("pairs", str(index), "--json")]
+    commands = [("info", str(index), "--json"), ("history", str(index))]
+    if record.trial % PAIRS_EACH == 0:
+        commands.append(("pairs", str(index), "--json"))
     questions = [question for question in whole.questions if question[0] == "query"]
     truth = dict(zip(whole.questions, whole.answers, strict=True))
     rightly = _answers_of_one_segment(record.workplace, whole) if "manifest" not in lie.name else truth

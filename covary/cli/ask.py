@@ -21,6 +21,7 @@ def query(
     value: options.Value,
     index: options.AskedIndex,
     *,
+    memory: options.OwnMemory = None,
     as_json: options.Json = False,
     **chosen: Unpack[GivenOptions],
 ) -> None:
@@ -32,12 +33,13 @@ def query(
 
     covary query sales.csv --key date,zip --value revenue --index my.covary --max-q 0.05 --explain
     """
+    from covary.cli.guard import guarding
     from covary.cli.progress import showing_work
     from covary.cli.terminal import print_json
     from covary.query.ask import open_index
 
     opened = open_index(index)
-    with showing_work() as show:
+    with guarding(memory, table), showing_work() as show:
         hits = opened.query(table, key, value, on_progress=show, **chosen)
     if as_json:
         print_json(hits.to_dict())
@@ -119,6 +121,7 @@ def estimate(
     size: options.Size = 1024,
     hash: options.Hash = "xxhash64",
     keys: options.KeyText = None,
+    memory: options.OwnMemory = None,
     as_json: options.Json = False,
     **chosen: Unpack[GivenOptions],
 ) -> None:
@@ -127,6 +130,7 @@ def estimate(
     covary estimate a.csv b.csv --left-key date --left-value sales --right-key day --right-value rain
     """
     from covary.cli.answer_view import estimate_view
+    from covary.cli.guard import guarding
     from covary.cli.progress import showing_work
     from covary.cli.terminal import print_json, show
     from covary.columns.key_text import choose_normaliser
@@ -137,7 +141,7 @@ def estimate(
 
     started = time.perf_counter()
     asked = QueryOptions(**chosen)
-    with showing_work():
+    with guarding(memory, left, right), showing_work():
         config = SketchConfig(size, (asked.aggregate,), hash, choose_normaliser(keys, hash))
         mine, other = sketch_both(
             (left, left_key, left_value), (right, right_key, right_value), config, asked.by

@@ -194,6 +194,15 @@ Memory = Annotated[
         metavar="SIZE", show_default="1.5GB", help="Skip a table that a worker needs more memory for."
     ),
 ]
+OwnMemory = Annotated[
+    str | None,
+    typer.Option(
+        "--memory",
+        metavar="SIZE",
+        show_default="half of what is free",
+        help="End if your table takes more memory.",
+    ),
+]
 TableName = Annotated[
     str | None, typer.Option(metavar="NAME", help="Show what each column of this table serves as.")
 ]

@@ -5,8 +5,9 @@ reader busy for ever or to crash it. That costs the process, and the file is nam
 """
 
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from queue import LifoQueue
 from typing import TypeVar, cast
 
 from covary.errors import CovaryError, UnreadableTable
@@ -18,15 +19,25 @@ from covary.tables.skipped import NotATable, NotToBeSeen, Why
 Seen = TypeVar("Seen")
 
 
-def look_in_process(process: ReadingProcess, limits: Limits) -> Look:
-    """Give a function that calls another in a process, for what lies at a path, and gives what that gives."""
-    return partial(_look, process, pickle.dumps((_look_there, (limits,))))
+def look_in_processes(processes: Sequence[ReadingProcess], limits: Limits) -> Look:
+    """Give a function that calls another in a process, for what lies at a path, and gives what that gives.
+
+    Threads that call it wait until one of the processes is free. The last one is taken first.
+    """
+    free: LifoQueue[ReadingProcess] = LifoQueue()
+    for process in processes:
+        free.put(process)
+    return partial(_look, free, pickle.dumps((_look_there, (limits,))))
 
 
 def _look(
-    process: ReadingProcess, work: bytes, path: str, function: Callable[..., Seen], *given: object
+    free: "LifoQueue[ReadingProcess]", work: bytes, path: str, function: Callable[..., Seen], *given: object
 ) -> Seen:
-    (seen,) = process.do(work, (path, function, given))
+    process = free.get()
+    try:
+        (seen,) = process.do(work, (path, function, given))
+    finally:
+        free.put(process)
     return cast("Seen", seen)
 
 

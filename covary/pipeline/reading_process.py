@@ -164,7 +164,7 @@ class ReadingProcess:
         # One may have been started before this process was forked, or for another covary than this one's.
         if self._process and not self._process.is_mine():
             self.close()
-        if not (self._process and self._process.is_idle):
+        if not (self._process and self._process.is_idle and self._process.is_alive()):
             self.close()
             self._process = _Process()
         return self._process
@@ -217,6 +217,10 @@ class _Process:
     def is_mine(self) -> bool:
         """Whether this process started it, for the covary that it would load itself."""
         return self._owner == os.getpid() and self._path == sys.path
+
+    def is_alive(self) -> bool:
+        """Whether it has not ended: it does when the thread ends that started it."""
+        return self._started.poll() is None
 
     def kill(self) -> None:
         """End it, and all that it started."""
@@ -281,7 +285,7 @@ class _Process:
         if self._seconds is not None and time.monotonic() - self._since > self._seconds:
             raise EndedEarly(Ended(self._step, TOO_LONG, self._seconds))
         if self._memory is not None:
-            held = _memory_of(self._started.pid)
+            held = memory_of(self._started.pid)
             if held > self._memory:
                 raise EndedEarly(Ended(self._step, TOO_LARGE, self._memory))
             # Memory is filled at some gigabytes a second: near the limit, twenty looks a second are too few.
@@ -292,7 +296,7 @@ def _no_process(problem: OSError) -> MachineFault:
     return MachineFault(f"can't start a process to read tables: {problem.strerror}; no index was changed")
 
 
-def _memory_of(process: int) -> int:
+def memory_of(process: int) -> int:
     """The bytes that a process holds, without files that are mapped; 0 where nobody can tell."""
     if not CAN_MEASURE:
         return 0

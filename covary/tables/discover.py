@@ -239,7 +239,7 @@ def _list_source(
         list_remote = list_catalog if location.is_of_catalog else list_remote_files
         files: list[FoundFile | SkippedSource] = list(list_remote(source))
         with ThreadPoolExecutor(REQUESTS_AT_ONCE) as asking:  # each file is a request away
-            looked_into = list(asking.map(_look_into, files, repeat(look_here)))  # several at once
+            looked_into = list(asking.map(_look_into, files, repeat(look)))  # several at once
     else:
         files = list(list_local_files(source))
         looked_into = list(map(_look_into, files, repeat(look)))

@@ -182,6 +182,12 @@ def test_the_command_line_has_the_librarys_defaults(ask, lake, index):
     assert by_command == json.loads(json.dumps(by_library))
 
 
+def test_memory_is_a_size(ask, lake):
+    for answer in (ask("--memory", "much"), estimate(lake, "--memory", "much")):
+        assert answer.exit_code == 2
+        assert "--memory must be a size such as 1.5GB or 800MB, not 'much'" in answer.stderr
+
+
 def test_query_fits_eighty_columns(ask):
     shown = ask(columns=80).stdout
     assert all(len(line) <= 80 for line in shown.splitlines())

@@ -9,7 +9,7 @@ import pytest
 
 from covary.errors import MissingPart
 from covary.pipeline.limits import Limits
-from covary.pipeline.look_apart import look_in_process
+from covary.pipeline.look_apart import look_in_processes
 from covary.pipeline.reading_process import ReadingProcess
 from covary.tables.discover import find_tables
 from covary.tables.skipped import NotToBeSeen
@@ -23,7 +23,7 @@ measured = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="loo
 def look(monkeypatch):
     monkeypatch.syspath_prepend(HERE)
     with ReadingProcess() as process:
-        yield look_in_process(process, Limits(2, 400_000_000))
+        yield look_in_processes([process], Limits(2, 400_000_000))
 
 
 def test_what_a_file_holds_is_found_as_if_it_were_looked_into_here(tmp_path, look):
@@ -88,7 +88,7 @@ def test_a_packed_list_of_an_iceberg_table_fills_no_memory(tmp_path):
     listed.write_bytes(_with_zeros(listed.read_bytes(), 4 << 30))
     (tmp_path / "good.csv").write_bytes(CSV)
     with ReadingProcess() as process:
-        look = look_in_process(process, Limits(60, 400_000_000))
+        look = look_in_processes([process], Limits(60, 400_000_000))
         tables, (skipped,), _ = find_tables([path, tmp_path / "good.csv"], look=look)
     assert [table.name for table in tables] == ["good"]
     assert "it needs more than 0.4 GB of memory" in skipped.reason.text

@@ -26,6 +26,9 @@ from pyiceberg.utils.config import Config
 
 import covary
 from covary.errors import MissingPart, UnreadableTable
+from covary.pipeline.limits import Limits
+from covary.pipeline.look_apart import look_in_processes
+from covary.pipeline.reading_process import ReadingProcess
 from covary.tables.discover import find_table, find_tables, name_source
 from covary.tables.faults import Faults
 from covary.tables.read import plan_chunks, read_chunk, read_layout
@@ -909,6 +912,24 @@ def test_lakehouse_tables_of_a_bucket(remote):
         assert chunks == parts
         assert_frame_equal(rows[ROWS.column_names], pl.from_arrow(ROWS), check_row_order=False)
         assert_same_sketch(url, ROWS)
+
+
+def test_lakehouse_tables_of_a_bucket_are_looked_into_with_limits(remote):
+    asked = []
+
+    def look(path, function, *given):
+        asked.append(path)
+        return function(*given)
+
+    here = find_tables(["s3://lakehouses/lake"])
+    assert find_tables(["s3://lakehouses/lake"], look=look) == here
+    assert sorted(asked) == sorted(
+        table.location.text for table in here.tables if get_reader(table).name != "csv"
+    )
+    with ReadingProcess() as one, ReadingProcess() as other:
+        look = look_in_processes([one, other], Limits())
+        for _ in range(2):  # what the threads started ends with them
+            assert find_tables(["s3://lakehouses/lake"], look=look) == here
 
 
 def test_a_missing_object_is_named_without_a_secret(remote, bucket):
