@@ -7,11 +7,14 @@ from pathlib import Path
 import pytest
 
 FILL = "room = []\n    while True: room.append(bytearray(os.urandom(1 << 20)) * 16)"
-# Compiled code that looks at no signal, for some minutes.
-DEAF = "print('at work', flush=True); hashlib.pbkdf2_hmac('sha256', b'', b'', 1 << 29)"
+# Compiled code that looks at no signal, for some minutes; one that comes before it is not heeded either.
+DEAF = (
+    "signal.signal(signal.SIGINT, lambda *_: None); print('at work', flush=True); "
+    "hashlib.pbkdf2_hmac('sha256', b'', b'', 1 << 29)"
+)
 HEEDS = "print('at work', flush=True); time.sleep(60)"
 WORK = """
-import hashlib, os, sys, time
+import hashlib, os, signal, sys, time
 from covary.cli.guard import guarding
 with guarding(sys.argv[1] or None, "https://me:secret@host/a.csv"):
     {work}
