@@ -36,6 +36,7 @@ Rng = np.random.Generator
 SECONDS_A_TABLE, DEADLINE = 60, 240.0
 MEMORY = 1500 << 20
 INDEX_FEW, INDEX_TIMES = 24 << 20, 5  # how large an index may be: so much, or so many times its data
+LONGEST_ARGUMENT = 100_000
 ASKED_WITH = 2  # hostile tables of each trial
 PATIENCE, GRACE = 20.0, 10.0  # seconds before Ctrl-C is pressed, and until that must have ended a command
 SECRET = "hostile-secret-6c1f"
@@ -926,6 +927,8 @@ def _ask_with(record: Record, data: Path, index: Path, tables: list[dict[str, An
     for table in others[:ASKED_WITH]:
         path = table["path"] + (f"#{table['member']}" if table["member"] else "")
         names = [*(column["name"] for column in table["columns"][:2]), "place", "y"]
+        if max(map(len, names)) > LONGEST_ARGUMENT:  # no shell could hand it over
+            names = ["place", "y"]
         question = ("query", path, "--key", names[0], "--value", names[1], "--index", str(index))
         ran = record.run(
             record.workplace.fresh,

@@ -20,6 +20,7 @@ MASTERS = re.compile(rf"{LOCAL}|local-cluster\[.+\]|(spark|k8s)://.+|yarn")
 REMOTES = re.compile(rf"{LOCAL}|sc://.+")
 MODULES = {"pyspark", "py4j", "grpc"}
 LOST_CONNECTION, DETAILS, END_OF_DETAILS = "RPC that terminated with:", 'details = "', re.compile(r'"$', re.M)
+STOPPED_CONTEXT = "Cannot call methods on a stopped SparkContext"
 # What workers lack, by what Spark says of it; the names are in the patterns' groups.
 WORKERS_LACK = (
     (
@@ -102,9 +103,8 @@ def _name_spark_errors(url: str, secrets: Secrets) -> Iterator[None]:
             raise KeyboardInterrupt from None
         if not _is_of_spark(problem):
             raise
-        if isinstance(
-            problem, ConnectionError
-        ):  # what drives Spark from here is gone: killed, or out of memory
+        # What drives Spark from here is gone: killed, or out of memory.
+        if isinstance(problem, ConnectionError) or STOPPED_CONTEXT in str(problem)[:LONGEST_READ]:
             raise TaskFailed(f"Spark at {_shown(url)} failed: it does not answer any more") from problem
         lacking = _what_workers_lack(str(problem))
         if lacking:

@@ -11,6 +11,12 @@ TRACEBACK = (
 )
 
 
+class JavaError(Exception):
+    """As Spark raises what its JVM said."""
+
+    __module__ = "pyspark.errors.exceptions.captured"
+
+
 class PythonException(Exception):
     __module__ = "pyspark.errors.exceptions.captured"
 
@@ -101,3 +107,10 @@ def test_a_connection_of_ours_that_is_refused_stays_a_bug():
         address = free.getsockname()
     with pytest.raises(ConnectionRefusedError), name_spark_errors("local[*]"):
         socket.create_connection(address)
+
+
+def test_a_session_that_was_stopped_meanwhile_is_told_in_a_line():
+    said = "java.lang.IllegalStateException: Cannot call methods on a stopped SparkContext.\nIt was created at"
+    with pytest.raises(CovaryError) as caught, name_spark_errors("local[*]"):
+        raise JavaError(said)
+    assert str(caught.value) == "Spark at local[*] failed: it does not answer any more"
