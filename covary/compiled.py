@@ -40,6 +40,11 @@ def adding_in_any_order(loop: Loop) -> Loop:
     return compiled(loop, {"reassoc", "contract", "nsz"})
 
 
+def unnamed(value: Any) -> Any:
+    """Take the names off nested tuples: Numba looks at each of them anew at every call, a small query long."""
+    return tuple(map(unnamed, value)) if isinstance(value, tuple) else value
+
+
 @contextmanager
 def _kept_under_digest() -> Iterator[None]:
     settings: Any = numba.config

@@ -5,7 +5,7 @@ not look where they write, so every number that they use as a position is checke
 """
 
 from enum import IntEnum, auto
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -92,6 +92,23 @@ class Blocks(NamedTuple):
     layout: Layout
     members: CheckedArray  # the keys of each key set in h_u order, as positions in the block's dictionary
     values: CheckedArray  # of each sketch, in the order of its keys
+
+
+@compiled
+def name_blocks(parts: Any) -> Blocks:
+    """Give the names back that `unnamed` took off."""
+    hashes, starts, holders, entries, keys_seen, dictionary, layout, members, values = parts
+    return Blocks(
+        CheckedArray(*hashes),
+        CheckedArray(*starts),
+        CheckedArray(*holders),
+        CheckedArray(*entries),
+        keys_seen,
+        CheckedArray(*dictionary),
+        Layout(*layout),
+        CheckedArray(*members),
+        CheckedArray(*values),
+    )
 
 
 @compiled

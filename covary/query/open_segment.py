@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from covary.arrays import Array, Floats, Integers, Slots, Truths
+from covary.compiled import unnamed
 from covary.index.segment_arrays import read_blocks, read_name_slots, read_slots_below
 from covary.index.segment_files import COUNTED, NAMED, Segment
 from covary.index.segment_layout import build_segment, from_stored_hashes, to_stored_hashes
@@ -98,6 +100,10 @@ class OpenSegment:
     def _blocks(self) -> Blocks:
         return read_blocks(self.segment)
 
+    @cached_property
+    def _unnamed_blocks(self) -> Any:
+        return unnamed(self._blocks)
+
     def score(self, query: Sketch, measure: str) -> Candidates:
         """Score every sketch that shares a key with the query, block after block."""
         sketches, scores = self._measure(query, measure, self.living)
@@ -116,7 +122,8 @@ class OpenSegment:
         self, query: Sketch, measure: str, wanted: Truths, *, closely: bool = False
     ) -> tuple[Integers, Moments]:
         asked = Query(to_stored_hashes(query.key_hashes), query.values)
-        return score_sketches(asked, self._blocks, self.segment.arrays, measure, wanted, closely=closely)
+        arrays = self.segment.arrays
+        return score_sketches(asked, self._unnamed_blocks, arrays, measure, wanted, closely=closely)
 
     def _sampled_share(self, query: Sketch, joined: Integers) -> Floats:
         """Return how much of each join its sample is: all of it where a column's every key was looked at."""

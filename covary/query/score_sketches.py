@@ -4,14 +4,14 @@ A block's dictionary is looked up once; then each of its sketches is one pass ov
 registers. NumPy would need a pass and a temporary for each of them; Numba compiles one loop.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from covary.arrays import Array, Floats, Integers, Truths, Words
-from covary.compiled import compiled
+from covary.compiled import compiled, unnamed
 from covary.index.segment_files import SoundArrays
-from covary.index.soundness import SOUND, Blocks, Fault, Verdict, check_key_set
+from covary.index.soundness import SOUND, Blocks, Fault, Verdict, check_key_set, name_blocks
 from covary.query.match_keys import KeyMatches, match_keys
 from covary.statistics.moments import (
     SWITCHES,
@@ -35,20 +35,40 @@ class Query(NamedTuple):
 
 
 def score_sketches(
-    query: Query, blocks: Blocks, arrays: SoundArrays, measure: str, wanted: Truths, *, closely: bool = False
+    query: Query, blocks: Any, arrays: SoundArrays, measure: str, wanted: Truths, *, closely: bool = False
 ) -> tuple[Integers, Moments]:
     """Measure the wanted sketches that share a key with the query, and say which these are.
 
-    Only if that is done closely are there more moments than the size and the correlation.
+    Args:
+        query: what is asked.
+        blocks: `Blocks` of a segment, `unnamed`.
+        arrays: of that segment.
+        measure: of correlation.
+        wanted: which sketches, as a mask.
+        closely: whether there are to be more moments than the size and the correlation.
     """
+    moments = empty_moments(np.count_nonzero(wanted) if closely else wanted.size, closely=closely)
+    asked = query.hashes, np.array(query.values)
+    sketches, verdict = _score(blocks, asked, wanted, unnamed(moments), closely, *SWITCHES[measure])
+    arrays.require_sound(verdict)
+    return sketches, Moments(*(each[: sketches.size] if each.size else each for each in moments))
+
+
+@compiled
+def _score(
+    unnamed_blocks: Any,
+    asked: tuple[Words, Floats],
+    wanted: Truths,
+    unnamed_moments: Any,
+    closely: bool,
+    by_rank: bool | None,
+    as_normal: bool | None,
+) -> tuple[Integers, Verdict]:
+    blocks, query, moments = name_blocks(unnamed_blocks), Query(*asked), Moments(*unnamed_moments)
     matches, verdict = match_keys(query.hashes, blocks)
-    arrays.require_sound(verdict)
-    moments = empty_moments(matches.sketches, closely=closely)
-    sketches, verdict = _walk(
-        blocks, matches, np.array(query.values), wanted, moments, closely, *SWITCHES[measure]
-    )
-    arrays.require_sound(verdict)
-    return sketches, Moments(*(each[: sketches.size] for each in moments))
+    if verdict.fault != Fault.NONE:
+        return np.empty(0, np.int64), verdict
+    return _walk(blocks, matches, query.values, wanted, moments, closely, by_rank, as_normal)
 
 
 @compiled
@@ -68,15 +88,18 @@ def _walk(  # noqa: C901, PLR0912
     count = 0
     near, exponent, middle = near_zero(x)
     widest = np.diff(layout.dictionary_starts).max() if layout.dictionary_starts.size > 1 else 0
-    query = QueryNumbers(np.full(widest, np.nan), np.full(widest, np.nan), exponent, middle)
-    scores = np.empty(0)
+    x_of_key, near_of_key, scores = np.full(widest, np.nan), np.full(widest, np.nan), np.empty(0)
+    query = QueryNumbers(x_of_key, near_of_key, exponent, middle)
+    entries, query_rows, sizes, correlations = (
+        matches.entries, matches.query_rows, moments.size, moments.correlation,
+    )  # fmt: skip
     for block in range(matches.starts.size - 1):
         first, end = matches.starts[block], matches.starts[block + 1]
         if first == end:
             continue
         for i in range(first, end):
-            entry, row = matches.entries[i], matches.query_rows[i]
-            query.x[entry], query.near[entry] = x[row], near[row]
+            entry, row = entries[i], query_rows[i]
+            x_of_key[entry], near_of_key[entry] = x[row], near[row]
         for key_set in layout.sets[layout.set_starts[block] : layout.set_starts[block + 1]]:
             if not layout.sets_seen[key_set]:
                 verdict = check_key_set(key_set, block, blocks)
@@ -85,9 +108,9 @@ def _walk(  # noqa: C901, PLR0912
             start = layout.member_starts[key_set]
             own = members[start : start + layout.sizes[key_set]]
             # Keys ascend in h_u: past the last that the query holds there is nothing to find.
-            own = own[: _count_up_to(matches.entries[end - 1], own)]
+            own = own[: _count_up_to(entries[end - 1], own)]
             if by_rank is not None:
-                held, ranked, scores = rank_query_at(own, query.x, as_normal, scores)
+                held, ranked, scores = rank_query_at(own, x_of_key, as_normal, scores)
             for sketch in range(layout.sketch_starts[key_set], layout.sketch_starts[key_set + 1]):
                 if not wanted[sketch]:
                     continue
@@ -101,12 +124,12 @@ def _walk(  # noqa: C901, PLR0912
                 elif closely:
                     size, r = moments_at(own, y, query, moments, count)
                 else:
-                    size, r = pearson_at(own, y, query)
+                    size, r = pearson_at(own, y, near_of_key, x_of_key)
                 if size:
-                    sketches[count], moments.size[count], moments.correlation[count] = sketch, size, r
+                    sketches[count], sizes[count], correlations[count] = sketch, size, r
                     count += 1
         for i in range(first, end):
-            query.x[matches.entries[i]] = query.near[matches.entries[i]] = np.nan
+            x_of_key[entries[i]] = near_of_key[entries[i]] = np.nan
     return sketches[:count], SOUND
 
 

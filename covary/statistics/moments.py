@@ -60,6 +60,9 @@ class Moments(NamedTuple):
     y_deviation: Floats
 
 
+NO_MOMENTS = [np.empty(0)] * (len(Moments._fields) - 2)
+
+
 class QueryNumbers(NamedTuple):
     """The numbers of a query by key, that is by position in a dictionary; NaN where it does not hold the key.
 
@@ -84,9 +87,10 @@ class Scale(NamedTuple):
 
 
 def empty_moments(samples: int, *, closely: bool) -> Moments:
-    """Make room for the moments of so many samples; or for their sizes and correlations alone."""
-    scores = np.full(samples, np.nan), np.full(samples, np.nan)
-    return Moments(*scores, *np.full((len(Moments._fields) - 2, samples if closely else 0), np.nan))
+    """Make room for the moments of so many samples; or, not filled yet, for sizes and correlations alone."""
+    if closely:
+        return Moments(*np.full((len(Moments._fields), samples), np.nan))
+    return Moments(np.empty(samples), np.empty(samples), *NO_MOMENTS)
 
 
 def moments_of(x: Floats, y: Floats, measure: str = "pearson") -> Moments:
@@ -148,16 +152,16 @@ def _sums(
 
 
 @compiled
-def pearson_at(members: Array, values: Floats, query: QueryNumbers) -> tuple[int, float]:
+def pearson_at(members: Array, values: Floats, near_of_key: Floats, x_of_key: Floats) -> tuple[int, float]:
     """Measure the size of a sample and its Pearson's r, in one pass where that loses no digits."""
     if not members.size:
         return 0, np.nan
-    n, _, _, x_spread, y_spread, together, sound = _sums(members, values, query.near)
+    n, _, _, x_spread, y_spread, together, sound = _sums(members, values, near_of_key)
     if n < SMALLEST_SAMPLE:
         return n, np.nan
     if sound:
         return n, min(1.0, max(-1.0, together / np.sqrt(x_spread) / np.sqrt(y_spread)))
-    x, y = _sample(members, values, query.x)
+    x, y = _sample(members, values, x_of_key)
     return n, standardised_product(x, y)[0]
 
 

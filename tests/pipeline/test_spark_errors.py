@@ -110,7 +110,9 @@ def test_a_connection_of_ours_that_is_refused_stays_a_bug():
 
 
 def test_a_session_that_was_stopped_meanwhile_is_told_in_a_line():
-    said = "java.lang.IllegalStateException: Cannot call methods on a stopped SparkContext.\nIt was created at"
+    said = (
+        "java.lang.IllegalStateException: Cannot call methods on a stopped SparkContext.\nIt was created at"
+    )
     with pytest.raises(CovaryError) as caught, name_spark_errors("local[*]"):
         raise JavaError(said)
     assert str(caught.value) == "Spark at local[*] failed: it does not answer any more"
