@@ -41,7 +41,7 @@ def adding_in_any_order(loop: Loop) -> Loop:
 
 
 def unnamed(value: Any) -> Any:
-    """Take the names off nested tuples: Numba looks at each of them anew at every call, a small query long."""
+    """Take the names off nested tuples: of named ones Numba works out the types anew at every call."""
     return tuple(map(unnamed, value)) if isinstance(value, tuple) else value
 
 
