@@ -47,7 +47,7 @@ def score_sketches(
         wanted: which sketches, as a mask.
         closely: whether there are to be more moments than the size and the correlation.
     """
-    moments = empty_moments(np.count_nonzero(wanted) if closely else wanted.size, closely=closely)
+    moments = empty_moments(int(np.count_nonzero(wanted)) if closely else wanted.size, closely=closely)
     asked = query.hashes, np.array(query.values)
     sketches, verdict = _score(blocks, asked, wanted, unnamed(moments), closely, *SWITCHES[measure])
     arrays.require_sound(verdict)
