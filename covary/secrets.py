@@ -52,9 +52,11 @@ _NAME = re.compile(r"[\w.\-\[\]$%]{1,64}")
 _HOST = re.compile(r"(?:\[[\w:.%]*\]|[\w.\-*~$%+…]*)(?::\d*)?|arn:[\w:-]+")
 _SHOWN_BEFORE = re.compile(r"…(?:~[0-9a-f]{8})?")
 _STORES_QUERY, _STORES_FRAGMENT = re.compile(r"\?(?=[\w.\-\[\]%]+=)"), re.compile(r"#(?=[\w.\-%]*=)")
-_PATH_PARAMETER = re.compile(r"(;)([^/;=]*)(?:(=)([^/;]*))?")
+# Marks that people write in place of ? and &, too, where a name and a value follow.
+_ODD_MARK = r"(?:[,&]|%3[fFbB]|%26)(?=[\w.\-\[\]]+=)"
+_PATH_PARAMETER = re.compile(rf"(;|{_ODD_MARK})([^/;=]*)(?:(=)([^/;]*))?")
 _LAST_PARAMETER = re.compile(r"(;)([^;=]*)(?:(=)([^;]*))?")
-_PLAIN = re.compile(r"[A-Za-z][\w+.-]*://[\w.-]*(?::\d+)?(?:/[^@?#;:]*)?|/.*", re.DOTALL)  # nothing to hide
+_PLAIN = re.compile(r"[A-Za-z][\w+.-]*://[\w.-]*(?::\d+)?(?:/[^@?#;:=]*)?|/.*", re.DOTALL)  # nothing to hide
 _SPARK = re.compile(r"spark:(?!//)")  # a table or a query
 _NO_URL = re.compile(r"(jdbc:(?:[A-Za-z]\w*:)*)(.*)", re.DOTALL)
 

@@ -252,6 +252,12 @@ def test_a_file_of_a_name_like_a_url_is_a_file(name, tmp_path, monkeypatch):
     assert [table.location.text for table in find_tables([glob]).tables] == [str(tmp_path / name)]
 
 
+@pytest.mark.parametrize("mark", [",", "&", "%3F", "%26", "%3b"])
+def test_a_parameter_after_another_mark_is_one(mark):
+    source = f"https://host/2013,a&b/a.csv{mark}token=hush"
+    assert name_source(source) == f"https://host/2013,a&b/a.csv{mark}token=…"
+
+
 def test_what_was_not_stored_is_asked_for_again_and_its_tables_stay(web, tmp_path):
     pl.DataFrame({"place": PLACES, "y": range(60)}).write_csv(tmp_path / "good.csv")
     into = tmp_path / "index"

@@ -57,6 +57,10 @@ def forms(secret: Secrets, port: int, folder: Path) -> list[Form]:
             "parameters after semicolons",
             f"http://{at}/a.csv;jsessionid={secret('jsessionid')}?a=1;pw={secret('pw;')}",
         ),
+        *(
+            Form(f"a parameter after {mark}", f"http://{at}/a.csv{mark}token={secret(mark)}")
+            for mark in (",", "&", "%3F", "%26", "%3b")
+        ),
         Form("a parameter without a name", f"http://{at}/a.csv?{secret('bare parameter')}"),
         Form(
             "a fragment", f"http://{at}/a.csv#access_token={secret('fragment')}&x={secret('in a fragment')}"
