@@ -82,15 +82,20 @@ def scan(
     Returns:
         Where the next record begins, how many edits were written, and `alone_until`.
     """
+    delimiter, quote, end, width = table.delimiter, table.quote, table.end, len(table.measured)
     edited = 0
     while start < target and edited < len(edits):
-        reading = _read(text, start, final, table, start < alone_until)
-        what, position, cells, filled, odd, stray_at, lines = reading
-        if what == CAN_NOT_TELL:
-            break
-        if what == SWALLOWS:
-            alone_until = position
-            continue
+        position, cells, filled, odd, is_open = record(text, start, delimiter, quote, end, False)
+        stray_at, lines = -1, 0
+        # Nearly every record is as it should be, and is read once.
+        if is_open or odd or cells != width or position >= len(text):
+            reading = _read(text, start, final, table, start < alone_until)
+            what, position, cells, filled, odd, stray_at, lines = reading
+            if what == CAN_NOT_TELL:
+                break
+            if what == SWALLOWS:
+                alone_until = position
+                continue
         counts[ROWS] += 1
         counts[STRAY] += stray_at >= 0
         counts[UNCLOSED] += lines
@@ -99,7 +104,7 @@ def scan(
             counts[SHORT] += is_short
             counts[LAST_IS_SHORT] = is_short and position < len(text)
             counts[LONE] += 1 == cells < table.least
-            counts[LONG] += filled > len(table.measured)
+            counts[LONG] += filled > width
         if odd or stray_at >= 0:
             edits[edited, 0], edits[edited, 1], edits[edited, 2] = start, position, stray_at
             edited += 1
