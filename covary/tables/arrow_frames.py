@@ -20,11 +20,6 @@ PLAIN_TYPES = (
 def from_arrow(batch: pa.RecordBatch, columns: list[str]) -> pl.DataFrame:
     """Take a batch as a frame of some of its columns."""
     batch.validate(full=True)  # a damaged file would make the process crash later, not fail
-    by_key = [name for name in columns if pa.types.is_dictionary(batch.schema.field(name).type)]
-    if not by_key:
-        frame = pl.from_arrow(batch)
-        assert isinstance(frame, pl.DataFrame)
-        return frame[columns]  # not select, which would read a name like ^x$ as a pattern
     return pl.DataFrame([_series(name, batch.column(name)) for name in columns])
 
 
@@ -32,8 +27,7 @@ def _series(name: str, cells: pa.Array) -> pl.Series:
     """Take a column as it is; equal cells of a dictionary share their text in memory."""
     if not pa.types.is_dictionary(cells.type):
         return pl.Series(name, cells)
-    indices = pl.Series(cells.indices)
-    return pl.Series(name, cells.dictionary).gather(indices)
+    return pl.Series(name, cells.dictionary).gather(pl.Series(cells.indices))
 
 
 def gather_frames(frames: Iterable[pl.DataFrame], size: int) -> Iterator[pl.DataFrame]:
