@@ -8,7 +8,6 @@ In a zip it is kept by the zip's path: a zip of covary is named by its content.
 import os
 import re
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
 from hashlib import sha256
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -27,11 +26,16 @@ Loop = TypeVar("Loop", bound=Callable[..., Any])
 def compiled(loop: Loop, fastmath: Collection[str] = ()) -> Loop:
     """Compile a loop when it is first called, once on a machine."""
     options: Any = {"nogil": True, "fastmath": set(fastmath) or False}
-    with _kept_under_digest():
-        try:
-            code = numba.njit(cache=_CAN_KEEP, **options)(loop)
-        except RuntimeError:  # no folder can be written to: it is compiled in every process
-            code = numba.njit(**options)(loop)
+    settings: Any = numba.config
+    wanted_by_user = settings.CACHE_DIR
+    if isinstance(HERE, Path):
+        settings.CACHE_DIR = wanted_by_user or str(HERE / "__pycache__" / f"compiled-{_DIGEST}")
+    try:
+        code = numba.njit(cache=_CAN_KEEP, **options)(loop)
+    except RuntimeError:  # no folder can be written to: it is compiled in every process
+        code = numba.njit(**options)(loop)
+    finally:
+        settings.CACHE_DIR = wanted_by_user
     return cast(Loop, code)
 
 
@@ -43,18 +47,6 @@ def adding_in_any_order(loop: Loop) -> Loop:
 def unnamed(value: Any) -> Any:
     """Take the names off nested tuples: of named ones Numba works out the types anew at every call."""
     return tuple(map(unnamed, value)) if isinstance(value, tuple) else value
-
-
-@contextmanager
-def _kept_under_digest() -> Iterator[None]:
-    settings: Any = numba.config
-    wanted_by_user = settings.CACHE_DIR
-    if isinstance(HERE, Path):
-        settings.CACHE_DIR = wanted_by_user or str(HERE / "__pycache__" / f"compiled-{_DIGEST}")
-    try:
-        yield
-    finally:
-        settings.CACHE_DIR = wanted_by_user
 
 
 def _can_keep() -> bool:
@@ -75,7 +67,7 @@ def _code_of_loops() -> Iterator[bytes]:
     loops = {
         name for name, code in content.items() if b"from covary.compiled import" in code or name == __name__
     }
-    used = {found.decode() for name in loops for found in IMPORTED.findall(content[name])}
+    used = {module.decode() for name in loops for module in IMPORTED.findall(content[name])}
     yield from (content[name] for name in sorted(loops | used & content.keys()))
 
 
