@@ -66,9 +66,8 @@ def __getattr__(name: str) -> _Any:
         return _import_module("covary.spark")
     for module, names in _HOMES.items():
         if name in names:
-            found = getattr(_import_module(f"covary.{module}"), name)
-            globals()[name] = found
-            return found
+            globals()[name] = getattr(_import_module(f"covary.{module}"), name)
+            return globals()[name]
     raise AttributeError(f"module 'covary' has no attribute {name!r}")
 
 

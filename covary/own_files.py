@@ -114,10 +114,10 @@ def set_mark(index: Path) -> None:
     if has_mark(index):
         return
     with open(open_plain(index / MARK, os.O_RDWR | os.O_CREAT), "r+b", buffering=0) as mark:
-        found = mark.read(len(MARKED) + 1)
-        if found and found != MARKED:
+        content = mark.read(len(MARKED) + 1)
+        if content and content != MARKED:
             raise NotPlain(0, "covary did not write it; move it away", str(index / MARK))
-        if not found:
+        if not content:
             try:
                 mark.write(MARKED)
                 os.fsync(mark.fileno())
@@ -171,7 +171,7 @@ def _is_sealed(text: str, content: dict[str, Any]) -> bool:
     if len(text) > LARGEST_REWRITTEN:
         return False
     try:
-        said = {name: value for name, value in content.items() if name != "checksum"}
-        return bool(content["checksum"] == seal_of(said))
+        sealed = {name: value for name, value in content.items() if name != "checksum"}
+        return bool(content["checksum"] == seal_of(sealed))
     except RecursionError:
         return False
