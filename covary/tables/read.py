@@ -6,6 +6,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 
 import polars as pl
 import pyarrow as pa
@@ -55,13 +56,28 @@ def plan_chunks(source: TableSource, layout: Layout, chunk_bytes: int = CHUNK_BY
 
 
 def read_chunk(
-    chunk: Chunk, layout: Layout, columns: Sequence[str] | None = None, faults: Faults | None = None
+    chunk: Chunk,
+    layout: Layout,
+    columns: Sequence[str] | None = None,
+    faults: Faults | None = None,
+    size: int = BLOCK_BYTES,
 ) -> Iterator[pl.DataFrame]:
-    """The rows of a chunk in file order, in frames of bounded size; CSV and JSON Lines all as text.
+    """The rows of a chunk in file order, in frames of about `size` bytes; CSV and JSON Lines all as text.
 
     What is wrong with its text is counted in `faults`.
     """
-    return _read(chunk, layout, columns, BLOCK_BYTES, Faults() if faults is None else faults)
+    wanted = list(layout.columns if columns is None else columns)
+    if unknown := set(wanted) - set(layout.columns):
+        raise NoSuchColumn(min(unknown), chunk.source.name, layout.columns)
+    source, part = chunk.source, (chunk.start, chunk.stop)
+    with _explain_failures(source):
+        reader = get_reader(source)
+        # The parts of a table must be of one and the same file; a table in one piece may have changed since.
+        expected = reader.version(source) if part == WHOLE else source.version
+        for frame in reader.frames(RowRequest(source, part, layout, wanted, size, faults or Faults())):
+            yield from frame.iter_slices(BATCH_ROWS) if frame.height > BATCH_ROWS else (frame,)
+        if reader.version(source) != expected:
+            raise ValueError("it changed while it was read; try again")
 
 
 def describe_damage(layout: Layout, faults: Faults) -> list[str]:
@@ -72,28 +88,9 @@ def describe_damage(layout: Layout, faults: Faults) -> list[str]:
 def sample_rows(source: TableSource, layout: Layout, chunks: Sequence[Chunk]) -> pl.DataFrame:
     """Rows from the start, the middle and the end of a table, to decide its columns' roles once."""
     numbers = sorted({0, len(chunks) // 2, len(chunks) - 1})
-    firsts = [
-        next(_read(chunks[number], layout, None, BLOCK_BYTES // 8, Faults()), None) for number in numbers
-    ]
-    rows = [first.head(SAMPLE_ROWS) for first in firsts if first is not None]
+    starts = (read_chunk(chunks[number], layout, size=BLOCK_BYTES // 8) for number in numbers)
+    rows = [frame.head(SAMPLE_ROWS) for start in starts for frame in islice(start, 1)]
     return pl.concat(rows) if rows else pl.DataFrame(schema=dict.fromkeys(layout.columns, pl.String))
-
-
-def _read(
-    chunk: Chunk, layout: Layout, columns: Sequence[str] | None, size: int, faults: Faults
-) -> Iterator[pl.DataFrame]:
-    wanted = list(layout.columns if columns is None else columns)
-    if unknown := set(wanted) - set(layout.columns):
-        raise NoSuchColumn(min(unknown), chunk.source.name, layout.columns)
-    source, part = chunk.source, (chunk.start, chunk.stop)
-    with _explain_failures(source):
-        reader = get_reader(source)
-        # The parts of a table must be of one and the same file; a table in one piece may have changed since.
-        expected = reader.version(source) if part == WHOLE else source.version
-        for frame in reader.frames(RowRequest(source, part, layout, wanted, size, faults)):
-            yield from frame.iter_slices(BATCH_ROWS) if frame.height > BATCH_ROWS else (frame,)
-        if reader.version(source) != expected:
-            raise ValueError("it changed while it was read; try again")
 
 
 @contextmanager
