@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
-from itertools import islice
+from itertools import islice, takewhile
 from json import dumps
 from typing import NamedTuple
 from urllib.parse import quote, quote_plus, unquote, unquote_plus
@@ -95,13 +95,13 @@ _SECRET_WORD = (
     r"[\w.-]{0,40}|pass|pw|jwt|sig|uid)"
 )
 _VALUE = r"(?:\{(?:[^}]|\}\})*\}|'[^']*'|\"[^\"]*\"|[^\s;,&'\"]+)"
-_SECRET_PAIR = re.compile(
+_SECRET_SETTING = re.compile(
     rf"(?i)((?:^|[\s;,&?(\{{'\"]){_SECRET_WORD}['\"]?\s*(?:=|:(?=\s*['\"]))\s*){_VALUE}"
 )
 _SQL_PASSWORD = re.compile(r"(?i)\b((?:password|secret|token|identified by)\s+)('[^']*'|\"[^\"]*\")")
 _HEADER = re.compile(r"(?i)\b(bearer|authorization['\"]?\s*[:=]\s*['\"]?\w+)\s+[\w+/=.~-]{8,}")
-_PAIR = r"[A-Za-z][\w ]{0,40}=(?:\{(?:[^}]|\}\})*\}|[^;{}\n]*)"
-_CONNECTION = re.compile(rf"\b{_PAIR};\s*(?:{_PAIR}(?:;\s*|$|(?=['\"\n])))+")
+_SETTING = r"[A-Za-z][\w ]{0,40}=(?:\{(?:[^}]|\}\})*\}|[^;{}\n]*)"
+_CONNECTION = re.compile(rf"\b{_SETTING};\s*(?:{_SETTING}(?:;\s*|$|(?=['\"\n])))+")
 _IN_CONNECTION = re.compile(r"=(\{(?:[^}]|\}\})*\}|[^;{}\n]*)")
 
 _SECRET_OF_ENVIRONMENT = re.compile(
@@ -125,18 +125,16 @@ class Part(NamedTuple):
 
 
 def shown_url(text: str, mark: str = "") -> str:
-    """Return a source as it may be stored and shown; the path of a file is shown as it is.
+    """Return a source, as given or as shown before, as it may be stored and shown; a file's path as it is.
 
-    Args:
-        text: a source as a person gave it, or as it was shown before.
-        mark: what tells it from another of the same names and other values.
+    `mark` tells it from another of the same names and other values.
     """
     if not _may_be_url(text):
         return without_secrets(text) if _SPARK.match(text) else text
     parts = list(_parts(text))
-    places = [place for place, part in enumerate(parts) if part.told_apart]
-    if mark and places:
-        parts[places[-1]] = parts[places[-1]]._replace(shown=f"{HIDDEN}~{mark}")
+    told_apart = [number for number, part in enumerate(parts) if part.told_apart]
+    if mark and told_apart:
+        parts[told_apart[-1]] = Part("", f"{HIDDEN}~{mark}")
     return "".join(part.shown for part in parts)
 
 
@@ -144,12 +142,8 @@ def bare_url(url: str) -> str:
     """Return a URL up to its parameters: what names its file."""
     if not _may_be_url(url):
         return url
-    parts = list(_parts(url))
-    ends = (
-        place for place, part in enumerate(parts) if part.text[:1] in {"?", "#", ";"} and len(part.text) == 1
-    )
-    shown = parts[: next(ends, len(parts))]
-    return "".join(part.shown for part in shown)
+    before = takewhile(lambda part: part.text not in {"?", "#", ";"}, _parts(url))
+    return "".join(part.shown for part in before)
 
 
 def values_told_apart(url: str) -> list[str]:
@@ -192,23 +186,23 @@ def _mistyped(text: str) -> tuple[str, str, str] | None:
     """Take what was meant for a URL apart: all up to its user or host, its scheme, and the rest."""
     if _is_of_another_kind(text):
         return None
-    if found := _MISWRITTEN.fullmatch(text):
-        before, scheme, marks, rest = found.groups()
+    if known := _MISWRITTEN.fullmatch(text):
+        before, scheme, marks, rest = known.groups()
         if _is_miswritten(scheme.lower(), marks, rest):
             return before + marks, scheme, rest
     prefix = _PREFIX.match(text)
     if prefix and not prefix[0]:
         return None
-    found = _ANY_SCHEME_AND_USER.fullmatch(text) or _USER_ALONE.fullmatch(text)
-    return (found[1], "", found[2]) if found else None
+    user = _ANY_SCHEME_AND_USER.fullmatch(text) or _USER_ALONE.fullmatch(text)
+    return (user[1], "", user[2]) if user else None
 
 
 def _led(text: str) -> tuple[str, str] | None:
     """Take a URL apart from what stands before it: a blank, a quote, a mark that can't be seen."""
     if "://" not in text or _is_of_another_kind(text) or _PREFIX.match(text):
         return None
-    found = _LED.fullmatch(text)
-    return (found[1], found[2]) if found else None
+    led = _LED.fullmatch(text)
+    return (led[1], led[2]) if led else None
 
 
 def _is_miswritten(scheme: str, marks: str, rest: str) -> bool:
@@ -242,7 +236,7 @@ def _parts_of_one(text: str, depth: int = 0) -> Iterator[Part]:
         yield from _parts_of_one(led[1], depth + 1)
         return
     prefix = _PREFIX.match(text)
-    if not prefix or "://" not in text:
+    if not prefix:
         if other := _NO_URL.fullmatch(text):
             before, at, rest = other[2].rpartition("@")
             yield _shown(other[1])
@@ -312,43 +306,43 @@ def _after_host(scheme: str, tail: str, depth: int) -> Iterator[Part]:
         yield from _path(tail[: nested.start()], _PATH_PARAMETER, store)
         yield from _parts_of_one(tail[nested.start() :], depth + 1)
         return
-    fragment_at = _place(_STORES_FRAGMENT if store else re.compile("#"), tail)
-    before, fragment = tail[:fragment_at], tail[fragment_at + 1 :]
-    query_at = _place(_STORES_QUERY if store else re.compile(r"\?"), before)
+    before, fragment = _split_at(_STORES_FRAGMENT if store else "#", tail)
+    path, query = _split_at(_STORES_QUERY if store else r"\?", before)
     at_the_end = scheme not in WEB | STORES  # as of sc://host/;token=...
-    yield from _path(before[:query_at], _LAST_PARAMETER if at_the_end else _PATH_PARAMETER, store)
-    if query_at < len(before):
+    yield from _path(path, _LAST_PARAMETER if at_the_end else _PATH_PARAMETER, store)
+    if query is not None:
         yield _shown("?")
-        yield from _query(before[query_at + 1 :])
-    if fragment_at < len(tail):
+        yield from _query(query)
+    if fragment is not None:
         yield _shown("#")
         names_a_table = not store and scheme not in WEB and "=" not in fragment
         yield _shown(fragment) if names_a_table else _hidden(fragment, told_apart=True)
 
 
-def _place(pattern: re.Pattern[str], text: str) -> int:
-    found = pattern.search(text)
-    return found.start() if found else len(text)
+def _split_at(mark: str | re.Pattern[str], text: str) -> tuple[str, str | None]:
+    """What stands before a mark and after it; None if it is not there."""
+    before, *after = re.split(mark, text, maxsplit=1)
+    return before, after[0] if after else None
 
 
 def _path(path: str, parameters: re.Pattern[str], store: bool = False) -> Iterator[Part]:
     done = 0
-    for found in parameters.finditer(path):
-        mark, name, equals, value = found.groups(default="")
+    for parameter in parameters.finditer(path):
+        mark, name, equals, value = parameter.groups(default="")
         if store and not (equals and _NAME.fullmatch(name)):
             continue
-        yield _shown(path[done : found.start()])
+        yield _shown(path[done : parameter.start()])
         yield _shown(mark)
         yield from _parameter(name, equals, value)
-        done = found.end()
+        done = parameter.end()
     yield _shown(path[done:])
 
 
 def _query(query: str) -> Iterator[Part]:
-    for number, pair in enumerate(query.split("&")):
+    for number, parameter in enumerate(query.split("&")):
         if number:
             yield _shown("&")
-        yield from _parameter(*pair.partition("="))
+        yield from _parameter(*parameter.partition("="))
 
 
 def _parameter(name: str, equals: str, value: str) -> Iterator[Part]:
@@ -380,26 +374,22 @@ def without_secrets(text: str) -> str:
     for pattern in _MISWRITTEN_IN_WORDS:
         text = pattern.sub(rf"\1{HIDDEN}@", text)
     text = _URL_IN_WORDS.sub(_url_in_words, text)
-    text = _CONNECTION.sub(lambda found: _IN_CONNECTION.sub(f"={HIDDEN}", found[0]), text)
-    text = _SECRET_PAIR.sub(rf"\1{HIDDEN}", text)
+    text = _CONNECTION.sub(lambda string: _IN_CONNECTION.sub(f"={HIDDEN}", string[0]), text)
+    text = _SECRET_SETTING.sub(rf"\1{HIDDEN}", text)
     return _HEADER.sub(rf"\1 {HIDDEN}", _SQL_PASSWORD.sub(rf"\1{HIDDEN}", text))
 
 
-def _url_in_words(found: re.Match[str]) -> str:
-    url = found[0].rstrip(".,;:!)}")
-    return "".join(part.shown for part in _parts(url)) + found[0][len(url) :]
+def _url_in_words(match: re.Match[str]) -> str:
+    url = match[0].rstrip(".,;:!)}")
+    return "".join(part.shown for part in _parts(url)) + match[0][len(url) :]
 
 
 @dataclass(frozen=True)
 class Secrets:
-    """What was given and must not be told again, in every form in which a library may tell it.
+    """What was given and must not be told again, in every form in which a library may tell it."""
 
-    Attributes:
-        words: hidden wherever they stand.
-        names: hidden where they stand alone: users, and parts of a value that was taken for something else.
-    """
-
-    words: frozenset[str]
+    words: frozenset[str]  # hidden wherever they stand
+    # Hidden where they stand alone: users, and parts of a value that was taken for something else.
     names: frozenset[str] = frozenset()
 
     @classmethod
@@ -429,10 +419,12 @@ class Secrets:
 
 
 def _hidden_parts(text: str) -> Iterator[str]:
+    urls = [text]
     if not _may_be_url(text):
         for pattern in _MISWRITTEN_IN_WORDS:
-            yield from (found[0][len(found[1]) : -1] for found in pattern.finditer(text))
-    for url in [text] if _may_be_url(text) else [found[0] for found in _URL_IN_WORDS.finditer(text)]:
+            yield from (match[0][len(match[1]) : -1] for match in pattern.finditer(text))
+        urls = _URL_IN_WORDS.findall(text)
+    for url in urls:
         for part in _parts(url):
             if part.text != part.shown:
                 yield part.text.removesuffix("@").removeprefix(":")
@@ -445,7 +437,7 @@ def _decoded(text: str) -> set[str]:
 def _words_in(hidden: str) -> Iterator[str]:
     """A hidden value, and the password in it if it is a user's, or the values in a connection string."""
     for form in _decoded(hidden):
-        values = [form[found.end() :] for found in islice(re.finditer("=", form), MOST_VALUES)]
+        values = [form[equals.end() :] for equals in islice(re.finditer("=", form), MOST_VALUES)]
         values += [re.split("[;&]", value, maxsplit=1)[0] for value in values]
         for word in (form, *form.split(":", 1)[1:], *values):
             yield from _decoded(word) | _decoded(word.strip("'\" \t"))
@@ -454,9 +446,7 @@ def _words_in(hidden: str) -> Iterator[str]:
 def _names_in(hidden: str) -> Iterator[str]:
     """What a library may tell of a hidden value alone: a user, or half of a password that breaks its URL."""
     for form in _decoded(hidden):
-        pieces = [
-            piece for piece in _DELIMITERS.split(form) if "=" not in piece and len(piece) >= LONG_ENOUGH
-        ]
+        pieces = [each for each in _DELIMITERS.split(form) if "=" not in each and len(each) >= LONG_ENOUGH]
         for name in (form.partition(":")[0], *form.split("/", 1)[1:], *pieces):
             yield from _decoded(name)
 
@@ -464,9 +454,8 @@ def _names_in(hidden: str) -> Iterator[str]:
 def _secrets_of_environment() -> Iterator[str]:
     for name, value in os.environ.items():
         if _SECRET_OF_ENVIRONMENT.fullmatch(name) and len(value) >= LONG_IN_ENVIRONMENT:
-            yield from (
-                [value] if not os.path.exists(value) else ()
-            )  # a file may hold secrets, its name is none
+            if not os.path.exists(value):  # a file may hold secrets, its name is none
+                yield value
         elif "://" in value and "@" in value:
             yield from (word for part in _hidden_parts(value) for word in _words_in(part))
 
