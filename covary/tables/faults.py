@@ -14,16 +14,11 @@ FEW_LINES, FEW_OF_ROWS = 5, 0.01
 
 @dataclass(slots=True)
 class Faults:
-    """How many rows were read, and how many of them, or of the lines between them, are not as they should be.
+    """How many rows were read, and how many of them, or of the lines between, are not as they should be."""
 
-    Attributes:
-        rows: that were read, blank ones not left out.
-        counts: of faults, by kind: SHORT and so on.
-        examples: of each kind the smallest text, so that the order of rows and chunks does not matter.
-    """
-
-    rows: int = 0
-    counts: dict[str, int] = field(default_factory=dict)
+    rows: int = 0  # blank ones not left out
+    counts: dict[str, int] = field(default_factory=dict)  # by kind: SHORT and so on
+    # Of each kind the smallest text, so that the order of rows and chunks does not matter.
     examples: dict[str, str] = field(default_factory=dict)
 
     def add(self, kind: str, count: int = 1, example: str = "") -> None:
@@ -64,12 +59,10 @@ class Faults:
 WORDS: dict[str, Callable[[bool], str]] = {
     STRAY: lambda one: f"rows open{'s' * one} a stray quote, read as if it were not there",
     UNCLOSED: lambda one: f"lines follow{'s' * one} a quote that is never closed, read as one cell",
-    SHORT: lambda one: f"rows {_has(one)} fewer cells than the header, the rest taken as missing",
-    LONG: lambda one: f"rows {_has(one)} more cells than the header, those beyond it not read",
+    SHORT: lambda one: (
+        f"rows {'has' if one else 'have'} fewer cells than the header, the rest taken as missing"
+    ),
+    LONG: lambda one: f"rows {'has' if one else 'have'} more cells than the header, those beyond it not read",
     OVERLONG: lambda one: f"rows {'is' if one else 'are'} longer than 16 MB, passed over",
     NOT_OBJECTS: lambda one: f"lines {'is no JSON object' if one else 'are no JSON objects'}, passed over",
 }
-
-
-def _has(one: bool) -> str:
-    return "has" if one else "have"

@@ -14,15 +14,10 @@ CATALOG, SPARK = "iceberg:", "spark:"  # before what is named in a catalog, or i
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A path of this machine, a URL, or a name that a catalog or a Spark session knows.
+    """A path of this machine, a URL, or a name that a catalog or a Spark session knows."""
 
-    Attributes:
-        text: in full, as it is opened; it may hold a secret, `shown` never does.
-        mark: tells it from another whose URL has other values; see covary.tables.url_marks.
-    """
-
-    text: str
-    mark: str = ""
+    text: str  # in full, as it is opened; it may hold a secret, `shown` never does
+    mark: str = ""  # tells it from another whose URL has other values; see covary.tables.url_marks
 
     @property
     def is_url(self) -> bool:

@@ -66,16 +66,9 @@ class NotToBeSeen(NotATable):
 
 @dataclass(frozen=True, slots=True)
 class SkippedSource:
-    """What might have been a table or a source of tables, and why it isn't one.
+    """What might have been a table or a source of tables, and why it isn't one."""
 
-    Attributes:
-        path: where it is, as it may be shown.
-        reason: why it was passed by.
-        source: that it was found in; "" if it is one itself.
-        may_hold: whether what it held, or what lies below it, may still be there.
-    """
-
-    path: str
+    path: str  # as it may be shown
     reason: Reason
-    source: str = ""
-    may_hold: bool = False
+    source: str = ""  # that it was found in; "" if it is one itself
+    may_hold: bool = False  # what it held, or what lies below it, may still be there

@@ -64,20 +64,19 @@ def list_spark_tables(source: str, spark: "SparkSession") -> list[TableSource]:
         if not NAME.fullmatch(named):
             open_spark_rows(source, spark)
             name = " ".join(Location(source).shown.removeprefix(PREFIX).split())
-            return [_make_source(name[:NAME_LENGTH], source)]
+            return [TableSource(name[:NAME_LENGTH], Location(source), SPARK)]
         if spark.catalog.tableExists(named):
-            return [_make_source(named, source)]
+            return [TableSource(named, Location(source), SPARK)]
         if spark.catalog.databaseExists(named):
             tables = spark.catalog.listTables(named)
             names = sorted(f"{named}.{_quote(table.name)}" for table in tables if not table.isTemporary)
-            return [_make_source(name, f"{PREFIX}{name}") for name in names]
+            return [TableSource(name, Location(f"{PREFIX}{name}"), SPARK) for name in names]
     except UnreadableTable:
         raise
     except Exception as problem:  # a name that can't be one, a catalog out of reach
         what = "such table or database" if NAME.fullmatch(named) else "answer to this query"
-        raise UnreadableTable(
-            source, f"Spark has no {what}: {describe_spark_error(problem, source)}"
-        ) from problem
+        reason = f"Spark has no {what}: {describe_spark_error(problem, source)}"
+        raise UnreadableTable(source, reason) from problem
     raise UnreadableTable(source, "Spark has no such table or database")
 
 
@@ -108,10 +107,6 @@ def _read_name(source: str) -> str:
 
 def _quote(name: str) -> str:
     return name if PLAIN_NAME.fullmatch(name) else f"`{name.replace('`', '``')}`"
-
-
-def _make_source(name: str, path: str) -> TableSource:
-    return TableSource(name, Location(path), SPARK, None, None, 0, "")
 
 
 def describe_spark_error(problem: BaseException, source: str) -> str:
