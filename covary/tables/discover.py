@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from itertools import repeat
+from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 import xxhash
@@ -67,7 +68,7 @@ def find_tables(
         spark: gives the session whose tables are named as spark:db.table.
         look: how files are looked into that may do harm to who does.
     """
-    tables: dict[tuple[str, str | None], tuple[TableSource, str]] = {}
+    tables: dict[Identity, tuple[TableSource, str]] = {}
     skipped: dict[str, SkippedSource] = {}
     unlisted: list[SkippedSource] = []
     for source in [os.fspath(source) for source in sources]:
@@ -121,9 +122,7 @@ def _is_there(source: str) -> bool:
     names = [source, *(source[: match.start()] for match in re.finditer("#", source))]
     if any(os.path.lexists(Location(name).path) for name in names if name):
         return True
-    return (
-        glob.has_magic(source) and next(glob.iglob(Location(source).path, recursive=True), None) is not None
-    )
+    return glob.has_magic(source) and any(glob.iglob(Location(source).path, recursive=True))
 
 
 def _require_in_full(source: str) -> None:
@@ -134,12 +133,8 @@ def _require_in_full(source: str) -> None:
         )
     if lacks_values(source):
         raise UnreadableTable(source, NOT_STORED)
-    location = Location(source)
-    if (
-        not (location.is_of_catalog or location.is_of_spark)
-        and is_connection_string(source)
-        and not _is_there(source)
-    ):
+    is_named = Location(source).is_of_catalog or Location(source).is_of_spark
+    if is_connection_string(source) and not is_named and not _is_there(source):
         raise CovaryError(
             "a connection string is no source; name a database by its URL: mssql+pyodbc://user@host/database"
         )
@@ -169,30 +164,32 @@ def find_table(path: str | os.PathLike[str]) -> TableSource:
     given = os.fspath(path)
     with hiding(given):
         _require_in_full(given)
-        table = _find_named_table(given)
+        if Location(given).is_of_spark:
+            raise UnreadableTable(given, "only covary index reads tables of Spark; give a frame")
+        whole, wanted = split_table(given)
+        tables = _list_tables_in(whole)
+        if wanted is not None:
+            table = choose_table(tables, wanted, whole)
+        elif len(tables) == 1:
+            table = tables[0]
+        else:
+            raise UnreadableTable(given, _say_which_to_name(tables, whole))
         return replace(table, location=table.location.marked(make_key=False))
 
 
-def _find_named_table(given: str) -> TableSource:
-    if Location(given).is_of_spark:
-        raise UnreadableTable(given, "only covary index reads tables of Spark; give a frame")
-    whole, wanted = split_table(given)
-    tables = list_server_tables(whole) if is_database(whole) else _list_tables_at(whole)
-    if wanted is not None:
-        return choose_table(tables, wanted, whole)
-    if len(tables) == 1:
-        return tables[0]
+def _say_which_to_name(tables: Sequence[TableSource], whole: str) -> str:
     if not tables:
-        raise UnreadableTable(given, "it holds no tables")
+        return "it holds no tables"
+    several = f"{len(tables)} tables ({name_some(tables)})"
     if get_reader(tables[0]).is_text:
-        raise UnreadableTable(given, f"it's a zip of {len(tables)} tables ({name_some(tables)}); unpack one")
-    example = f"{Location(whole).shown}#{tables[0].member}"
-    raise UnreadableTable(
-        given, f"it holds {len(tables)} tables ({name_some(tables)}); name one, as in {example}"
-    )
+        return f"it's a zip of {several}; unpack one"
+    return f"it holds {several}; name one, as in {Location(whole).shown}#{tables[0].member}"
 
 
-def _list_tables_at(source: str, look: Look = look_here) -> list[TableSource]:
+def _list_tables_in(source: str, look: Look = look_here) -> Sequence[TableSource]:
+    """The tables of a database, of a file, or of a folder or a catalog's entry that is one."""
+    if is_database(source):
+        return list_server_tables(source)
     try:
         tables = list_tables_in_file(_find_named_file(source), look)
     except NotATable as error:
@@ -203,19 +200,18 @@ def _list_tables_at(source: str, look: Look = look_here) -> list[TableSource]:
 def _find_named_file(given: str) -> FoundFile:
     location = Location(given)
     if location.is_of_catalog:
-        listed = list(list_catalog(given))
-        if len(listed) > 1:
-            raise UnreadableTable(
-                given, f"it holds {len(listed)} tables; name one, as {listed[0].location.text}"
-            )
-        return listed[0]
+        first, *others = list_catalog(given)
+        if others:
+            reason = f"it holds {1 + len(others)} tables; name one, as {first.location.text}"
+            raise UnreadableTable(given, reason)
+        return first
     if location.is_url:
         return find_remote_table(given)
-    full = location.path
-    lakehouse = recognise_lakehouse(full)
-    if os.path.isdir(full) and not lakehouse:
+    path = location.path
+    lakehouse = recognise_lakehouse(path)
+    if os.path.isdir(path) and not lakehouse:
         raise UnreadableTable(given, "it's a folder; name one table in it")
-    return FoundFile(Location(full), os.path.dirname(full), explicit=True, lakehouse=lakehouse)
+    return FoundFile(Location(path), os.path.dirname(path), explicit=True, lakehouse=lakehouse)
 
 
 def _list_source(
@@ -230,53 +226,43 @@ def _list_source(
         return
     whole, wanted = split_table(source)
     if is_database(whole) or wanted is not None:
-        tables = list_server_tables(whole) if is_database(whole) else _list_tables_at(whole, look)
+        tables = _list_tables_in(whole, look)
         root = os.path.dirname(Location(whole).bare if Location(whole).is_url else Location(whole).path)
         for table in tables if wanted is None else [choose_table(tables, wanted, whole)]:
             yield root, table
         return
+    look_into = partial(_look_into, look=look)
     if location.is_url or location.is_of_catalog:
-        list_remote = list_catalog if location.is_of_catalog else list_remote_files
-        files: list[FoundFile | SkippedSource] = list(list_remote(source))
+        files = list(list_catalog(source) if location.is_of_catalog else list_remote_files(source))
         with ThreadPoolExecutor(REQUESTS_AT_ONCE) as asking:  # each file is a request away
-            looked_into = list(asking.map(_look_into, files, repeat(look)))  # several at once
+            inside = list(asking.map(look_into, files))
     else:
-        files = list(list_local_files(source))
-        looked_into = list(map(_look_into, files, repeat(look)))
-    for file, inside in zip(files, looked_into, strict=True):
-        for each in inside:
-            yield (file.root if isinstance(file, FoundFile) else ""), each
+        inside = list(map(look_into, list(list_local_files(source))))
+    yield from chain.from_iterable(inside)
 
 
-def _look_into(file: FoundFile | SkippedSource, look: Look) -> Sequence[TableSource | SkippedSource]:
+def _look_into(file: FoundFile | SkippedSource, look: Look) -> list[tuple[str, TableSource | SkippedSource]]:
+    """What is in a file, or why it is passed by; each with the folder below which it is named."""
     if isinstance(file, SkippedSource):
-        return [file]
-    with hiding(file.location.text):
-        return _list_tables_or_reason(file, look)
-
-
-def _list_tables_or_reason(file: FoundFile, look: Look) -> Sequence[TableSource | SkippedSource]:
-    try:
-        return list_tables_in_file(file, look)
-    except NotATable as error:
-        reason = error.reason.hide(file.location.secrets)
-        return [SkippedSource(file.location.text, reason, may_hold=isinstance(error, NotToBeSeen))]
-    except MissingPart as error:
-        if file.explicit:
-            raise
-        return [SkippedSource(file.location.text, Reason(Why.UNREADABLE, (str(error),)))]
+        return [("", file)]
+    path = file.location.text
+    with hiding(path):
+        try:
+            return [(file.root, each) for each in list_tables_in_file(file, look)]
+        except NotATable as error:
+            reason = error.reason.hide(file.location.secrets)
+            return [(file.root, SkippedSource(path, reason, may_hold=isinstance(error, NotToBeSeen)))]
+        except MissingPart as error:
+            if file.explicit:
+                raise
+            return [(file.root, SkippedSource(path, Reason(Why.UNREADABLE, (str(error),))))]
 
 
 def _give_unique_names(rooted: list[tuple[TableSource, str]], known: KnownNames) -> list[TableSource]:
     """Names below the root; where two clash, with suffixes, then with the root's name, then in full."""
-    ways: tuple[Callable[[TableSource, str], str], ...] = (
-        _name_with_suffixes,
-        _name_with_root,
-        _name_in_full,
-    )
     settled = [known.settled.get(table.identity) for table, _ in rooted]
     names = [name or table.name for name, (table, _) in zip(settled, rooted, strict=True)]
-    for longer in ways:
+    for longer in (_name_with_suffixes, _name_with_root, _name_in_full):
         counts = Counter([*names, *known.taken])
         if all(counts[name] == 1 for name in names):
             break
