@@ -25,15 +25,9 @@ if TYPE_CHECKING:
 Info = Mapping[str, Any]  # what a file system says of a file
 URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 PACKAGES = {
-    "s3": "covary[s3]",
-    "s3a": "covary[s3]",
-    "gs": "gcsfs",
-    "gcs": "gcsfs",
-    "abfs": "adlfs",
-    "az": "adlfs",
-    "http": "aiohttp",
-    "https": "aiohttp",
-}
+    "s3": "covary[s3]", "s3a": "covary[s3]", "gs": "gcsfs", "gcs": "gcsfs",
+    "abfs": "adlfs", "az": "adlfs", "http": "aiohttp", "https": "aiohttp",
+}  # fmt: skip
 # A server may accept and say nothing. How long a file takes in all is not limited: a large one takes hours.
 SECONDS_TO_CONNECT, SECONDS_WITHOUT_A_BYTE = 15.0, 60.0
 NO_ANSWER = "its server did not answer in time; is it up? try again"
@@ -63,15 +57,8 @@ KEYS_IN_URL = (
 )
 # What an object store says of an object that changes with its content, the surest first.
 VERSION_MARKS = (
-    "ETag",
-    "etag",
-    "md5Hash",
-    "content_md5",
-    "mtime",
-    "LastModified",
-    "last_modified",
-    "updated",
-)
+    "ETag", "etag", "md5Hash", "content_md5", "mtime", "LastModified", "last_modified", "updated",
+)  # fmt: skip
 
 
 class NotAFile(OSError):
@@ -174,8 +161,7 @@ def raise_as_os_errors() -> Iterator[None]:
 def remote_state(info: Info) -> FileState:
     """The size and version of a file elsewhere, from what its file system says of it."""
     size = int(info.get("size") or 0)
-    marks = (str(info[mark]) for mark in VERSION_MARKS if info.get(mark))
-    mark = next(marks, "")
+    mark = next((info[mark] for mark in VERSION_MARKS if info.get(mark)), "")
     return FileState(size, f"{size} {mark}" if mark else "")
 
 
@@ -193,19 +179,14 @@ def require_files(paths: Iterable[str]) -> None:
 
 def require_files_in(folder: str) -> None:
     """Refuse a folder of this machine if anything in it, or right in a folder of it, is no regular file."""
-    inner = []
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            # A linked folder is none that a lakehouse writes, and may lead back to where it lies.
-            if entry.is_dir(follow_symlinks=False):
-                inner.append(entry.path)
-            elif not entry.is_file():
-                raise _may_never_end(f"{os.path.basename(folder)}/{entry.name}")
-    for each in inner:
-        with os.scandir(each) as entries:
-            odd = next((entry for entry in entries if not (entry.is_file() or entry.is_dir())), None)
-        if odd:
-            raise _may_never_end(os.path.relpath(odd.path, os.path.dirname(folder)))
+    others = [entry for entry in list(os.scandir(folder)) if not entry.is_file()]
+    # A linked folder is none that a lakehouse writes, and may lead back to where it lies.
+    odd = [entry for entry in others if not entry.is_dir(follow_symlinks=False)]
+    if not odd:
+        below = [entry for inner in others for entry in list(os.scandir(inner))]
+        odd = [entry for entry in below if not (entry.is_file() or entry.is_dir())]
+    if odd:
+        raise _may_never_end(os.path.relpath(odd[0].path, os.path.dirname(folder)))
 
 
 def _may_never_end(name: str) -> NotAFile:

@@ -23,9 +23,7 @@ MARK_DIGITS = 8
 def make_mark(url: str, make_key: bool = True) -> str:
     """Return what tells a URL from others of the same names; "" if all of it that counts is shown.
 
-    Args:
-        url: as it was given; or the path of a file.
-        make_key: whether to make the key if this user has none; without one there is no mark.
+    If this user has no key, it is made; where it is not to be made, there is no mark.
     """
     values = values_told_apart(url)
     key = _find_key(make_key) if values else None
