@@ -18,6 +18,7 @@ from covary.secrets import is_connection_string, is_mistyped, lacks_values, show
 from covary.tables.databases import choose_table, is_database, list_server_tables, name_some, split_table
 from covary.tables.formats.iceberg import list_catalog
 from covary.tables.inside_files import Look, list_tables_in_file, look_here
+from covary.tables.kinds import recognise_lakehouse
 from covary.tables.local import list_local_files
 from covary.tables.location import Location
 from covary.tables.registry import get_reader
@@ -25,7 +26,6 @@ from covary.tables.remote import REQUESTS_AT_ONCE, find_remote_table, list_remot
 from covary.tables.skipped import NotATable, NotToBeSeen, Reason, SkippedSource, Why
 from covary.tables.source import FoundFile, Identity, TableSource
 from covary.tables.spark_catalog import list_spark_tables
-from covary.tables.table_folders import recognise_lakehouse
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -3,13 +3,14 @@
 import os
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Protocol
 
 from covary.errors import UnreadableTable
 from covary.tables.compression import HEAD_BYTES, TELLS_NOTHING, detect_compression, read_packed_head
-from covary.tables.files import FileState, raise_as_os_errors
+from covary.tables.files import FileState, describe_error, raise_as_os_errors
 from covary.tables.kinds import (
     UNREAD_KINDS,
     find_marked_reader,
@@ -17,10 +18,8 @@ from covary.tables.kinds import (
     may_hold_a_table,
     recognise,
     recognise_packed,
-    refuse_unread_kind,
     split_name,
 )
-from covary.tables.local import describe_os_error
 from covary.tables.location import Location
 from covary.tables.reader import Reader
 from covary.tables.registry import READERS, find_readers
@@ -43,24 +42,20 @@ def look_here(path: str, function: Callable[..., Tables], *given: object) -> Tab
 
 
 def list_tables_in_file(file: FoundFile, look: Look = look_here) -> Tables:
-    """The tables of one file.
-
-    Args:
-        file: where it is.
-        look: how a file is looked into that only foreign readers can look into.
-    """
+    """The tables of one file; one that only foreign readers can look into is looked into as `look` does."""
     if file.lakehouse:
         return look(file.location.text, _list_folder, file, READERS[file.lakehouse])
     path = file.location.bare
     stem, suffix = split_name(os.path.basename(path))
-    refuse_unread_kind(suffix)
+    if suffix in UNREAD_KINDS:
+        raise NotATable(Why.UNREAD_KIND, UNREAD_KINDS[suffix])
     if not (file.explicit or may_hold_a_table(stem, suffix)):
         return []
     state, head = _read_start(file)
     compression = detect_compression(head)
     folder = os.path.relpath(os.path.dirname(path), Location(file.root).bare).replace(os.sep, "/")
     name = stem if folder == "." else f"{folder}/{stem}"
-    table = TableSource(name, file.location, "", compression, None, state.size, state.version)
+    table = TableSource(name, file.location, "", compression, size=state.size, version=state.version)
     marked = find_marked_reader(head)
     if marked and marked.holds_tables:
         return look(file.location.text, _list_held_tables, replace(table, compression=None), marked)
@@ -76,12 +71,9 @@ def _list_packed(file: TableSource, explicit: bool) -> Sequence[TableSource]:
     """The one table of a compressed file whose name does not tell what it holds."""
     if file.compression is None:
         raise NotATable(Why.NOT_COMPRESSED)
-    try:
-        with raise_as_os_errors(), file.location.open() as stream:
-            head = read_packed_head(stream, file.compression)
-            return recognise_packed(head, file.compression, explicit).tables_in_file(file)
-    except OSError as error:
-        raise NotToBeSeen(Why.UNREADABLE, describe_os_error(error)) from None
+    with _reading(), file.location.open() as stream:
+        head = read_packed_head(stream, file.compression)
+        return recognise_packed(head, file.compression, explicit).tables_in_file(file)
 
 
 def _list_held_tables(file: TableSource, reader: Reader) -> Sequence[TableSource]:
@@ -111,27 +103,31 @@ def _list_folder(file: FoundFile, reader: Reader) -> Sequence[TableSource]:
 
 
 def _read_start(file: FoundFile) -> tuple[FileState, bytes]:
-    try:
-        with raise_as_os_errors():
-            if file.state:
-                with file.location.open() as stream:
-                    state, head = file.state, stream.read(HEAD_BYTES)
-            else:
-                state, head = file.location.read_start(HEAD_BYTES)
-    except OSError as error:
-        raise NotToBeSeen(Why.UNREADABLE, describe_os_error(error)) from None
+    with _reading():
+        if file.state:
+            with file.location.open() as stream:
+                state, head = file.state, stream.read(HEAD_BYTES)
+        else:
+            state, head = file.location.read_start(HEAD_BYTES)
     if not head:
         raise NotATable(Why.EMPTY)
     return state, head
 
 
+@contextmanager
+def _reading() -> Iterator[None]:
+    try:
+        with raise_as_os_errors():
+            yield
+    except OSError as error:
+        raise NotToBeSeen(Why.UNREADABLE, describe_error(error).lower()) from None
+
+
 def _list_zip(archive: TableSource) -> Tables:
     """The text tables of a zip, and what else is in it that might have been a table."""
     try:
-        with raise_as_os_errors(), archive.location.open() as file, zipfile.ZipFile(file) as opened:
+        with _reading(), archive.location.open() as file, zipfile.ZipFile(file) as opened:
             every = [info for info in opened.infolist() if not _is_hidden(info)]
-    except OSError as error:
-        raise NotToBeSeen(Why.UNREADABLE, describe_os_error(error)) from None
     except (zipfile.BadZipFile, ValueError) as error:  # the latter for names that are not in UTF-8
         raise NotATable(Why.BROKEN_ZIP, str(error)) from None
     except NotImplementedError as error:  # so zipfile names a version of the format that is newer than it

@@ -5,14 +5,15 @@ import os
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from functools import cache
+from itertools import takewhile
 
 from covary.errors import NothingThere, UnreadableTable
 from covary.own_files import looks_like_an_index
 from covary.tables.files import describe_error
+from covary.tables.kinds import list_folders_around, recognise_lakehouse
 from covary.tables.location import Location
 from covary.tables.skipped import Reason, SkippedSource, Why
 from covary.tables.source import FoundFile
-from covary.tables.table_folders import list_folders_around, recognise_lakehouse
 
 Found = Iterator[FoundFile | SkippedSource]
 NOT_THERE = "no such file or folder"
@@ -50,55 +51,43 @@ def _match_parts(parts: Sequence[str], pattern: Sequence[str]) -> bool:
     return is_alike and _match_parts(parts[1:], pattern[1:])
 
 
-def describe_os_error(error: OSError) -> str:
-    """Say in words why a file can't be read."""
-    return describe_error(error).lower()
-
-
 def _list_matches(source: str, pattern: str) -> Found:
     matches = sorted(glob.glob(pattern, recursive=True))
     if not matches:
         raise NothingThere(source, "no file matches this pattern")
-    parts = pattern.split(os.sep)
-    fixed = next(number for number, part in enumerate(parts) if glob.has_magic(part))
-    root = os.sep.join(parts[:fixed]) or os.sep
+    fixed = takewhile(lambda part: not glob.has_magic(part), pattern.split(os.sep))
+    root = os.sep.join(fixed) or os.sep
     seen: set[tuple[int, int]] = set()
     # The same folders lie around many files.
     lakehouse, is_index = cache(recognise_lakehouse), cache(looks_like_an_index)
-    tables: set[str] = set()
-    indexes: set[str] = set()
+    listed: set[str] = set()
     for match in matches:
-        if index := next(filter(is_index, list_folders_around(match)), None):
-            if index not in indexes:
-                indexes.add(index)
-                yield SkippedSource(index, Reason(Why.AN_INDEX))
+        # A file of an index or of a lakehouse's table is no table: its rows may be deleted long ago.
+        folders = list_folders_around(match)
+        whole = next(filter(is_index, folders), None) or next(filter(lakehouse, folders), None)
+        if whole in listed:
             continue
-        # A file of a lakehouse's table is no table: it may hold rows that were deleted long ago.
-        if table := next(filter(lakehouse, list_folders_around(match)), None):
-            if table not in tables:
-                tables.add(table)
-                yield FoundFile(Location(table), _find_root(table, root), lakehouse=lakehouse(table))
-            continue
-        if not os.path.isdir(match):
+        if whole:
+            listed.add(whole)
+            if is_index(whole):
+                yield SkippedSource(whole, Reason(Why.AN_INDEX))
+            else:
+                # Named below the glob's folder, unless the glob begins inside the table.
+                is_below = whole.startswith(os.path.join(root, ""))
+                above = root if is_below else os.path.dirname(whole)
+                yield FoundFile(Location(whole), above, lakehouse=lakehouse(whole))
+        elif not os.path.isdir(match):
             yield FoundFile(Location(match), root)
         elif os.path.basename(pattern) != "**":  # which already names every file below
             yield from _walk(match, root, seen)
 
 
-def _find_root(table: str, root: str) -> str:
-    """The folder below which a table is named: that of the glob, unless the glob begins inside the table."""
-    return root if table.startswith(os.path.join(root, "")) else os.path.dirname(table)
-
-
 def _walk(top: str, root: str, seen: set[tuple[int, int]]) -> Found:
-    # Folders may lie in each other deeper than calls can.
-    open_folders = [_list_folder(top, root, seen)]
-    while open_folders:
-        each = next(open_folders[-1], None)
-        if each is None:
-            open_folders.pop()
-        elif isinstance(each, str):
-            open_folders.append(_list_folder(each, root, seen))
+    waiting: list[FoundFile | SkippedSource | str] = [top]  # folders may lie deeper than calls can
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, str):
+            waiting += reversed([*_list_folder(each, root, seen)])
         else:
             yield each
 
@@ -112,7 +101,7 @@ def _list_folder(
         with os.scandir(folder) as entries:
             ordered = sorted(entries, key=lambda entry: entry.name)
     except OSError as error:
-        yield SkippedSource(folder, Reason(Why.UNREADABLE, (describe_os_error(error),)), may_hold=True)
+        yield SkippedSource(folder, Reason(Why.UNREADABLE, (describe_error(error).lower(),)), may_hold=True)
         return
     if (status.st_dev, status.st_ino) in seen:  # a link back to a folder we've been in
         return
@@ -129,6 +118,6 @@ def _list_folder(
         try:
             is_folder = entry.is_dir()
         except OSError as error:  # a link that leads nowhere but back to itself
-            yield SkippedSource(entry.path, Reason(Why.UNREADABLE, (describe_os_error(error),)))
+            yield SkippedSource(entry.path, Reason(Why.UNREADABLE, (describe_error(error).lower(),)))
             continue
         yield entry.path if is_folder else FoundFile(Location(entry.path), root)

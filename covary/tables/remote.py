@@ -9,13 +9,12 @@ from functools import partial
 
 from fsspec import AbstractFileSystem
 
-from covary.errors import CovaryError, NothingThere, UnreadableTable
+from covary.errors import NothingThere, UnreadableTable
 from covary.secrets import Secrets, bare_url
-from covary.tables.files import Info, explain_store_error, file_system, remote_state
-from covary.tables.local import describe_os_error
+from covary.tables.files import Info, describe_error, explain_store_error, file_system, remote_state
+from covary.tables.kinds import find_lakehouses, list_folders_around, recognise_remote_lakehouse
 from covary.tables.location import Location
 from covary.tables.source import FoundFile
-from covary.tables.table_folders import find_lakehouses, list_folders_around, recognise_remote_lakehouse
 
 REQUESTS_AT_ONCE = 32
 WEB, PAGE = ("http://", "https://"), "text/html"
@@ -30,8 +29,6 @@ def list_remote_files(url: str) -> Iterator[FoundFile]:
         files.invalidate_cache()
         listed, root = _list_path(files, wanted)
         lakehouses = _find_lakehouses_around(files, wanted, listed)
-    except CovaryError:
-        raise
     except Exception as problem:  # each kind of store has errors of its own
         raise UnreadableTable(url, _explain_failure(problem, url)) from problem
     tables: dict[str, Info] = {}
@@ -142,5 +139,5 @@ def _explain_failure(problem: Exception, url: str) -> str:
     if plain := explain_store_error(problem):
         return plain
     if isinstance(problem, OSError):
-        return Secrets.of(url).hide(describe_os_error(problem))
+        return Secrets.of(url).hide(describe_error(problem).lower())
     return " ".join([f"{type(problem).__name__}:", *Secrets.of(url).hide(str(problem)).split()])[:200]
