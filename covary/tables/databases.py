@@ -2,23 +2,25 @@
 
 import os
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from urllib.parse import unquote
 
 import fsspec
 
 from covary.errors import NothingThere, UnreadableTable
 from covary.secrets import DIALECTS, FILES
+from covary.tables.formats.postgresql import READER as POSTGRESQL
 from covary.tables.formats.sqlalchemy import READER as ANY_DATABASE
 from covary.tables.formats.sqlalchemy import is_dialect
 from covary.tables.location import Location
-from covary.tables.registry import READERS, find_server_reader
+from covary.tables.registry import READERS
 from covary.tables.source import TableSource
 
 BROKEN_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 HOST = re.compile(r"(?:\[[^\]]*\]|[^:\[\]]*)(?::\d*)?")
-NAMES_TOLD = 5
+MOST_NAMES = 5
+SERVER_READERS = {scheme: reader for reader in READERS.values() for scheme in reader.schemes}
 
 
 def is_database(source: str) -> bool:
@@ -28,7 +30,7 @@ def is_database(source: str) -> bool:
         return False
     scheme = location.scheme
     kind = scheme.partition("+")[0]
-    if find_server_reader(scheme) or kind in DIALECTS:
+    if scheme in SERVER_READERS or kind in DIALECTS:
         return True
     # Nothing that fsspec knows is a database: SQLAlchemy need not be loaded to read from s3://.
     return scheme not in fsspec.available_protocols() and is_dialect(scheme)
@@ -45,29 +47,24 @@ def split_table(source: str) -> tuple[str, str | None]:
         return whole, unquote(table) or None
     if Location(source).is_url or os.path.lexists(Location(source).path):
         return source, None
-    for mark in (match.start() for match in re.finditer("#", source)):
-        if os.path.isfile(Location(source[:mark]).path):
-            return source[:mark], source[mark + 1 :] or None
+    for mark in re.finditer("#", source):
+        if os.path.isfile(Location(source[: mark.start()]).path):
+            return source[: mark.start()], source[mark.end() :] or None
     return source, None
 
 
 def list_server_tables(url: str) -> Sequence[TableSource]:
     """Every table of the database that a URL names."""
-    reader = find_server_reader(Location(url).scheme) or ANY_DATABASE
+    reader = SERVER_READERS.get(Location(url).scheme, ANY_DATABASE)
     try:
         return reader.tables_on_server(url)
     except OSError as problem:
         raise UnreadableTable(url, Location(url).secrets.hide(str(problem))) from None
 
 
-@contextmanager
-def hold_in_one_state(tables: Sequence[TableSource]) -> Iterator[list[TableSource]]:
-    """Hold the tables of each server in the state that they are in now, so that all tasks read the same."""
-    with ExitStack() as stack:
-        held = list(tables)
-        for reader in READERS.values():
-            held = stack.enter_context(reader.hold_state(held))
-        yield held
+def hold_in_one_state(tables: list[TableSource]) -> AbstractContextManager[list[TableSource]]:
+    """Hold tables of PostgreSQL in the state that they are in now, so that all tasks read the same."""
+    return POSTGRESQL.hold_state(tables)
 
 
 def choose_table(tables: Sequence[TableSource], wanted: str, whole: str) -> TableSource:
@@ -82,8 +79,8 @@ def choose_table(tables: Sequence[TableSource], wanted: str, whole: str) -> Tabl
 
 def name_some(tables: Sequence[TableSource]) -> str:
     """Name some tables of a database."""
-    more = ", ..." if len(tables) > NAMES_TOLD else ""
-    return ", ".join(str(table.member) for table in tables[:NAMES_TOLD]) + more
+    more = ["..."] if len(tables) > MOST_NAMES else []
+    return ", ".join([*(str(table.member) for table in tables[:MOST_NAMES]), *more])
 
 
 def _plain(name: str) -> str:

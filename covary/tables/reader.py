@@ -3,7 +3,6 @@
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -21,19 +20,12 @@ WHOLE: Range = (0, -1)  # from the start to the end
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What must be known of a table before a part of it can be read.
+    """What must be known of a table before a part of it can be read."""
 
-    Attributes:
-        columns: the names of those that can be a key or a number.
-        dialect: how a CSV file is written.
-        damage: what is wrong with the table, and how it is read all the same.
-        remarks: how it is read where a person may not expect it, though nothing is wrong.
-    """
-
-    columns: tuple[str, ...]
-    dialect: "Dialect | None" = None
-    damage: tuple[str, ...] = ()
-    remarks: tuple[str, ...] = ()
+    columns: tuple[str, ...]  # the names of those that can be a key or a number
+    dialect: "Dialect | None" = None  # how a CSV file is written
+    damage: tuple[str, ...] = ()  # what is wrong with the table, and how it is read all the same
+    remarks: tuple[str, ...] = ()  # how it is read where a person may not expect it, though nothing is wrong
 
 
 class RowRequest(NamedTuple):
@@ -51,51 +43,30 @@ class RowRequest(NamedTuple):
 
 
 class FileStart(NamedTuple):
-    """What tells the format of a text file: its suffix, its first bytes, and how it was come by.
+    """What tells the format of a text file: its suffix, its first bytes, and how it was come by."""
 
-    Attributes:
-        suffix: in small letters.
-        head: the first bytes, unpacked.
-        explicit: whether a person named the file, so that an unknown suffix is no reason to pass it by.
-        undeclared: whether it is compressed and its name does not tell what it holds, as in sales.gz.
-    """
-
-    suffix: str
-    head: bytes
-    explicit: bool
-    undeclared: bool = False
+    suffix: str  # in small letters
+    head: bytes  # the first bytes, unpacked
+    explicit: bool  # a person named the file, so that an unknown suffix is no reason to pass it by
+    undeclared: bool = False  # it is compressed and its name does not tell what it holds, as in sales.gz
 
 
 class Reader(ABC):
-    """How tables of one format are recognised, cut into parts and read.
+    """How tables of one format are recognised, cut into parts and read."""
 
-    Attributes:
-        name: of the format, as in TableSource.format.
-        title: of the format, as a person knows it.
-        suffixes: of files that hold it.
-        marks: bytes that tell such a file, each with its position.
-        schemes: of URLs that name a server of it.
-        inner_folder: which a folder holds that is one table.
-        inner_mark: the name of a file in that folder which tells such a table; None: the folder alone does.
-        is_file: whether a table is one file, which has a checksum.
-        is_text: whether a file of it may be compressed, or lie in a zip.
-        holds_tables: whether a file of it holds tables with names of their own, told by a foreign reader.
-        is_packed: whether it packs more rows into a byte than text does, so that parts are made smaller.
-        is_read_whole: whether a part comes unpacked as a whole, and needs memory as large as it is.
-    """
-
-    name: str
-    title: str
-    suffixes: tuple[str, ...] = ()
-    marks: tuple[tuple[int, bytes], ...] = ()
-    schemes: tuple[str, ...] = ()
-    inner_folder: str = ""
+    name: str  # of the format, as in TableSource.format
+    title: str  # of the format, as a person knows it
+    suffixes: tuple[str, ...] = ()  # of files that hold it
+    marks: tuple[tuple[int, bytes], ...] = ()  # bytes that tell such a file, each with its position
+    schemes: tuple[str, ...] = ()  # of URLs that name a server of it
+    inner_folder: str = ""  # that a folder holds which is one table
+    # The name of a file in that folder which tells such a table; None: the folder alone does.
     inner_mark: re.Pattern[str] | None = None
-    is_file = is_text = holds_tables = is_packed = is_read_whole = False
-
-    def has_mark(self, head: bytes) -> bool:
-        """Whether the first bytes of a file say that it is of this format."""
-        return any(head.startswith(mark, position) for position, mark in self.marks)
+    is_file = False  # a table is one file, which has a checksum
+    is_text = False  # a file of it may be compressed, or lie in a zip
+    holds_tables = False  # a file of it holds tables with names of their own, told by a foreign reader
+    is_packed = False  # it packs more rows into a byte than text does, so that parts are made smaller
+    is_read_whole = False  # a part comes unpacked as a whole, and needs memory as large as it is
 
     def suits(self, start: FileStart) -> bool:
         """Whether a text file may be of this format; NotATable if it is nearly so."""
@@ -112,10 +83,6 @@ class Reader(ABC):
     def tables_on_server(self, url: str) -> Sequence[TableSource]:
         """Every table of the database that a URL names."""
         raise NotImplementedError
-
-    def hold_state(self, tables: list[TableSource]) -> AbstractContextManager[list[TableSource]]:
-        """Hold those of some tables that are of this format in the state that they are in now."""
-        return nullcontext(tables)
 
     def version(self, source: TableSource) -> str:
         """What changes when the table does. Where one version or state of a table is opened, it is that."""

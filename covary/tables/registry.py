@@ -9,24 +9,11 @@ from covary.tables.spark_catalog import SparkReader
 
 # What a file is taken for is decided in this order: text, which has no mark of its own, comes last.
 MODULES = (
-    "parquet",
-    "arrow",
-    "sqlite",
-    "duckdb",
-    "delta",
-    "iceberg",
-    "postgresql",
-    "sqlalchemy",
-    "json_lines",
-    "csv_rows",
-)
-READERS: dict[str, Reader] = {
-    reader.name: reader
-    for reader in (
-        *(import_module(f"covary.tables.formats.{module}").READER for module in MODULES),
-        SparkReader(),
-    )
-}
+    "parquet", "arrow", "sqlite", "duckdb", "delta", "iceberg", "postgresql", "sqlalchemy",
+    "json_lines", "csv_rows",
+)  # fmt: skip
+_OF_FORMATS = [import_module(f"covary.tables.formats.{module}").READER for module in MODULES]
+READERS: dict[str, Reader] = {reader.name: reader for reader in (*_OF_FORMATS, SparkReader())}
 
 
 def get_reader(source: TableSource) -> Reader:
@@ -38,8 +25,3 @@ def get_reader(source: TableSource) -> Reader:
 def find_readers(suffix: str) -> tuple[Reader, ...]:
     """The readers of files with a suffix: several for .db."""
     return tuple(reader for reader in READERS.values() if suffix in reader.suffixes)
-
-
-def find_server_reader(scheme: str) -> Reader | None:
-    """The reader of a server's tables that is made for the scheme of its URL."""
-    return next((reader for reader in READERS.values() if scheme in reader.schemes), None)
