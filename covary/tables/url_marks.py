@@ -8,6 +8,7 @@ import errno
 import hmac
 import os
 import secrets
+from contextlib import suppress
 from functools import cache
 from hashlib import sha256
 from json import dumps
@@ -68,10 +69,8 @@ def _make_key(file: Path) -> bytes | None:
     try:
         with open(handle, "wb") as writing:
             writing.write(secrets.token_bytes(KEY_BYTES))
-        if not file.exists():
+        with suppress(FileExistsError):
             os.link(fresh, file)  # all at once, and never over one that another process has made
-    except FileExistsError:
-        pass
     finally:
         fresh.unlink()
     _read_key.cache_clear()
