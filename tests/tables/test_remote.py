@@ -3,7 +3,7 @@ import io
 import socket
 import time
 import zipfile
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -117,16 +117,22 @@ def test_a_scheme_without_its_package_names_it(monkeypatch):
         find_tables(["nothing://x"])
 
 
+@contextmanager
+def serving(handler):
+    """A server on loopback while the block runs, and its address."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield server, f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
 @pytest.fixture
 def web(tmp_path):
     """A server of files on loopback, and its address."""
     (tmp_path / "web").mkdir()
     (tmp_path / "web" / "a.csv").write_text("place,x\n" + "".join(f"p{n},{n * n / 7}\n" for n in range(50)))
-    handler = partial(SimpleHTTPRequestHandler, directory=tmp_path / "web")
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        yield server, f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
+    with serving(partial(SimpleHTTPRequestHandler, directory=tmp_path / "web")) as server_and_address:
+        yield server_and_address
 
 
 @pytest.mark.parametrize("question", ["", "?day=1"])
@@ -282,11 +288,11 @@ class Endless(SimpleHTTPRequestHandler):
 
 def test_pages_that_lead_to_pages_for_ever_are_given_up(monkeypatch):
     monkeypatch.setattr("covary.tables.remote.MOST_PAGES", 30)
-    with ThreadingHTTPServer(("127.0.0.1", 0), Endless) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        with pytest.raises(UnreadableTable, match="more pages than can be looked through"):
-            find_tables([f"http://127.0.0.1:{server.server_address[1]}/lake/"])
-        server.shutdown()
+    with (
+        serving(Endless) as (_, address),
+        pytest.raises(UnreadableTable, match="more pages than can be looked through"),
+    ):
+        find_tables([f"{address}/lake/"])
 
 
 class HalfBroken(Endless):
@@ -306,8 +312,5 @@ class HalfBroken(Endless):
 
 def test_a_page_below_that_does_not_answer_is_not_passed_by_in_silence(monkeypatch):
     monkeypatch.setattr("covary.tables.files.SECONDS_WITHOUT_A_BYTE", 0.3)
-    with ThreadingHTTPServer(("127.0.0.1", 0), HalfBroken) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        with pytest.raises(UnreadableTable, match="did not answer in time"):
-            find_tables([f"http://127.0.0.1:{server.server_address[1]}/lake/"])
-        server.shutdown()
+    with serving(HalfBroken) as (_, address), pytest.raises(UnreadableTable, match="did not answer in time"):
+        find_tables([f"{address}/lake/"])
