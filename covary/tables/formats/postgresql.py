@@ -11,7 +11,7 @@ import polars as pl
 from covary.errors import MissingPart
 from covary.secrets import Secrets
 from covary.tables.arrow_frames import from_arrow
-from covary.tables.formats.sql_rows import literal, quoted
+from covary.tables.formats.sql_rows import cut_numbers, literal, quoted
 from covary.tables.location import Location
 from covary.tables.reader import Layout, Range, Reader, RowRequest
 from covary.tables.source import TableSource
@@ -159,10 +159,11 @@ class PostgresqlReader(Reader):
         with _open_cursor(source.location.text) as cursor:
             cursor.execute(SHAPE.format(literal(str(source.member))))
             blocks = int(cursor.fetchone()[0])
-        parts = max(1, min(blocks, -(-source.size // chunk_bytes)))
-        starts = sorted({blocks * part // parts for part in range(parts)})
+        if blocks < 2:
+            return []
+        *parts, (last, _) = cut_numbers(0, blocks, source.size, chunk_bytes)
         # The last has no end: it is no matter whether the table has grown since it was measured.
-        return list(zip(starts, [*starts[1:], BEYOND_THE_LAST_BLOCK], strict=True)) if parts > 1 else []
+        return [*parts, (last, BEYOND_THE_LAST_BLOCK)]
 
     def frames(self, request: RowRequest) -> Iterator[pl.DataFrame]:
         """The rows of some blocks, or of all, in batches of bounded size."""

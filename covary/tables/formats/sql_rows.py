@@ -1,16 +1,16 @@
 """What reading by SQL has in common: names and texts in statements, and the rows that drivers give.
 
-Python's database drivers give rows of Python's values. They are taken as frames of text, and so read like the
-cells of a CSV file.
-
-A column's cells may be of several types, and a batch may hold none but nulls, so that no type fits all.
+Python's database drivers give rows of Python's values. They are taken as frames of text, like the cells of a
+CSV file: a column's may be of several types, and a batch may hold none but nulls, so that no type fits all.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 
 import polars as pl
 
 from covary.tables.arrow_frames import gather_frames
+from covary.tables.reader import Range
 
 FetchRows = Callable[[int], Sequence[Sequence[object]]]  # a cursor's fetchmany
 ROWS_AT_ONCE, CELLS_AT_ONCE = 4096, 1 << 18
@@ -38,6 +38,13 @@ def _make_text(name: str, cells: Sequence[object]) -> pl.Series:
         return pl.Series(name, cells, dtype=pl.String, strict=False)  # bytes become null
     except (ValueError, TypeError):  # of a type that Polars does not know, such as UUID
         return pl.Series(name, [None if cell is None else str(cell) for cell in cells], dtype=pl.String)
+
+
+def cut_numbers(first: int, stop: int, size: int, chunk_bytes: int) -> list[Range]:
+    """Ranges of the numbers of rows or blocks, each of about `chunk_bytes` where all weigh `size`."""
+    parts = max(1, -(-size // chunk_bytes))
+    bounds = sorted({first + (stop - first) * part // parts for part in range(parts + 1)})
+    return list(pairwise(bounds))
 
 
 def quoted(name: str) -> str:

@@ -5,13 +5,12 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 
 import polars as pl
 
 from covary.tables.files import require_files
-from covary.tables.formats.sql_rows import fetch_text_frames, quoted
+from covary.tables.formats.sql_rows import cut_numbers, fetch_text_frames, quoted
 from covary.tables.location import Location
 from covary.tables.reader import WHOLE, Layout, Range, Reader, RowRequest
 from covary.tables.source import TableSource
@@ -88,11 +87,7 @@ class SqliteReader(Reader):
             first, last = database.execute(
                 f"SELECT min({number}), max({number}) FROM {quoted(str(source.member))}"
             ).fetchone()
-        if first is None:
-            return []
-        parts = max(1, -(-source.size // chunk_bytes))
-        bounds = sorted({first + (last + 1 - first) * part // parts for part in range(parts + 1)})
-        return list(pairwise(bounds)) if parts > 1 else []
+        return [] if first is None else cut_numbers(first, last + 1, source.size, chunk_bytes)
 
     def frames(self, request: RowRequest) -> Iterator[pl.DataFrame]:
         """The rows with some numbers, or all, in batches of bounded size."""
@@ -117,17 +112,13 @@ def require_companions(path: str) -> None:
 
 def let_python_look(database: sqlite3.Connection) -> None:
     """Give Python a turn now and then while a query computes, or it would never see a Ctrl-C."""
-    database.set_progress_handler(_go_on, STEPS_BETWEEN_LOOKS)
+    database.set_progress_handler(lambda: 0, STEPS_BETWEEN_LOOKS)  # 0: go on
 
 
 def raise_if_stopped(problem: BaseException | None) -> None:
     """Raise the KeyboardInterrupt that ended a query: the driver drops it, and tells another error."""
     if getattr(problem, "sqlite_errorcode", None) == sqlite3.SQLITE_INTERRUPT:
         raise KeyboardInterrupt from None
-
-
-def _go_on() -> int:
-    return 0
 
 
 @contextmanager
