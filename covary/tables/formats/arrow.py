@@ -120,57 +120,49 @@ def measure_batches(file: IO[bytes]) -> Iterator[int]:
     """
     dictionaries: dict[int, int] = {}
     try:
-        for start in _find_messages(file):
-            kind, batch, body = _read_batch(file, start)
+        for message, body in _read_messages(file):
+            kind, batch = message.number(KIND_FIELD, "<B"), message.table(MESSAGE_HEADER)
             if kind == OF_RECORDS:
                 yield sum(dictionaries.values()) + _measure_buffers(file, batch, body)
             elif kind == OF_DICTIONARY:
-                number, is_more = (
-                    batch.number(DICTIONARY_NUMBER, "<q"),
-                    batch.number(DICTIONARY_IS_MORE, "<B"),
-                )
-                before = dictionaries.get(number, 0) if is_more else 0
+                number = batch.number(DICTIONARY_NUMBER, "<q")
+                before = dictionaries.get(number, 0) if batch.number(DICTIONARY_IS_MORE, "<B") else 0
                 dictionaries[number] = before + _measure_buffers(file, batch.table(DICTIONARY_DATA), body)
                 yield sum(dictionaries.values())
     except (struct.error, IndexError, ValueError, OverflowError, OSError):
         return
 
 
-def _find_messages(file: IO[bytes]) -> Iterator[int]:
-    """Where the messages of dictionaries and records begin."""
+def _read_messages(file: IO[bytes]) -> "Iterator[tuple[_Table, int]]":
+    """The messages of dictionaries and records, each with where its body begins; of a stream all messages."""
     end = file.seek(0, os.SEEK_END)
     file.seek(0)
     if file.read(len(MAGIC)) != MAGIC:
-        yield from _find_streamed_messages(file, end)
+        yield from _read_streamed_messages(file, end)
         return
     file.seek(max(end - len(MAGIC) - 4, 0))
     length = struct.unpack("<i", file.read(4))[0]
     start = end - len(MAGIC) - 4 - length
-    if length < 0 or length > LARGEST_MESSAGE or start < 0:
+    if not 0 <= length <= LARGEST_MESSAGE or start < 0:
         return
     file.seek(start)
     footer = _Table.root(file.read(length))
     for field in (FOOTER_DICTIONARIES, FOOTER_BATCHES):
         for position in footer.structs(field, 24):
-            yield struct.unpack_from("<q", footer.data, position)[0]
+            yield _read_message(file, struct.unpack_from("<q", footer.data, position)[0])
 
 
-def _find_streamed_messages(file: IO[bytes], end: int) -> Iterator[int]:
-    start = 0
-    while start < end:
-        message_and_body = _read_message(file, start)
-        if message_and_body is None:
-            return
-        message, body = message_and_body
-        yield start
+def _read_streamed_messages(file: IO[bytes], end: int) -> "Iterator[tuple[_Table, int]]":
+    start, length = 0, 0
+    while start < end and length >= 0:
+        message, body = _read_message(file, start)
+        yield message, body
         length = message.number(MESSAGE_BODY_LENGTH, "<q")
-        if length < 0:
-            return
         start = body + length
 
 
-def _read_message(file: IO[bytes], start: int) -> "tuple[_Table, int] | None":
-    """A message, and where its body begins; None at the end of a stream."""
+def _read_message(file: IO[bytes], start: int) -> "tuple[_Table, int]":
+    """A message, and where its body begins; ValueError if there is none, as at the end of a stream."""
     file.seek(start)
     (length,) = struct.unpack("<I", file.read(4))
     start += 4
@@ -178,17 +170,8 @@ def _read_message(file: IO[bytes], start: int) -> "tuple[_Table, int] | None":
         (length,) = struct.unpack("<I", file.read(4))
         start += 4
     if not length or length > LARGEST_MESSAGE:
-        return None
-    return _Table.root(file.read(length)), start + length
-
-
-def _read_batch(file: IO[bytes], start: int) -> "tuple[int, _Table, int]":
-    """What a message is, what it tells of a batch, and where its body begins."""
-    message_and_body = _read_message(file, start)
-    if message_and_body is None:
         raise ValueError("no message where one should be")
-    message, body = message_and_body
-    return message.number(KIND_FIELD, "<B"), message.table(MESSAGE_HEADER), body
+    return _Table.root(file.read(length)), start + length
 
 
 def _measure_buffers(file: IO[bytes], batch: "_Table", body: int) -> int:
