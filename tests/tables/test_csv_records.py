@@ -6,9 +6,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from covary.tables.faults import Faults
-from covary.tables.formats import csv_records as csvsplit
+from covary.tables.formats import csv_records
 from covary.tables.formats.csv_dialect import Dialect
-from covary.tables.formats.csv_records import blocks, count_cells, count_to_boundary, find_record_boundary
+from covary.tables.formats.csv_records import count_cells, count_to_boundary, cut_blocks, find_record_boundary
 
 cells = st.text(alphabet='ab1,"\n\r;', max_size=6)
 
@@ -36,7 +36,7 @@ def read(text, dialect, piece=1 << 20, size=1 << 20, beyond=None):
     faults = Faults()
     rows = []
     pieces = (text[at : at + piece] for at in range(0, len(text), piece))
-    for block in blocks(pieces, dialect, faults, size, iter([beyond]) if beyond else None):
+    for block in cut_blocks(pieces, dialect, faults, size, iter([beyond]) if beyond else None):
         if block.separators is not None:
             count_cells(block, dialect, faults)
         rows += parsed(block.text)
@@ -106,7 +106,7 @@ def test_compiled_or_not_a_text_is_read_alike(lines, closed):
     dialect = dialect_of(2, (0, 1))
     plain = read(text, dialect)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(csvsplit, "COMPILED_FROM", 0)
+        patch.setattr(csv_records, "COMPILED_FROM", 0)
         assert read(text, dialect) == plain
 
 
@@ -114,7 +114,7 @@ def test_compiled_or_not_a_text_is_read_alike(lines, closed):
 def test_a_text_passes_as_regular_only_if_python_reads_its_lines_as_its_records(text):
     text = text.replace("\r", "\r\n").encode()
     dialect = dialect_of(2)
-    separators = csvsplit.count_separators(text, dialect)
+    separators = csv_records.count_separators(text, dialect)
     if separators is not None:
         lines = text.removesuffix(b"\n").split(b"\n") if text else []
         rows = [row for line in lines for row in csv.reader([line.removesuffix(b"\r").decode()])]
@@ -127,11 +127,11 @@ def test_long_text_passes_as_regular_wherever_its_quotes_lie():
     row = b'"a,b","c""d",1\r\n'
     for shift in range(70):
         text = b"x" * shift + b",,\n" + row * 50
-        assert csvsplit.count_separators(text, dialect_of(3)) == 2 * 51
-        assert csvsplit.count_separators(text + b'1,"2\n3",4\n' + row, dialect_of(3)) is None
-        assert csvsplit.count_separators(text + b'1,2",4\n' + row, dialect_of(3)) is None
-        assert csvsplit.count_separators(text + b'"1"2,3,4\n' + row, dialect_of(3)) is None
-        assert csvsplit.count_separators(text + b'1,2,"4', dialect_of(3)) is None
+        assert csv_records.count_separators(text, dialect_of(3)) == 2 * 51
+        assert csv_records.count_separators(text + b'1,"2\n3",4\n' + row, dialect_of(3)) is None
+        assert csv_records.count_separators(text + b'1,2",4\n' + row, dialect_of(3)) is None
+        assert csv_records.count_separators(text + b'"1"2,3,4\n' + row, dialect_of(3)) is None
+        assert csv_records.count_separators(text + b'1,2,"4', dialect_of(3)) is None
 
 
 def test_a_stray_quote_does_not_move_the_boundaries_after_it():
@@ -143,10 +143,10 @@ def test_a_stray_quote_does_not_move_the_boundaries_after_it():
 
 
 def test_an_unclosed_quote_does_not_swallow_the_rest_of_a_large_file(monkeypatch):
-    monkeypatch.setattr(csvsplit, "LONGEST_RECORD", 400)
+    monkeypatch.setattr(csv_records, "LONGEST_RECORD", 400)
     pieces = [b'a,"b\n', *[b"c,d\n"] * 1000]
     faults = Faults()
-    found = list(blocks(pieces, dialect_of(2), faults, 100))
+    found = list(cut_blocks(pieces, dialect_of(2), faults, 100))
     assert max(len(block.text) for block in found) < 1000
     assert sum(len(parsed(block.text)) for block in found) == 1001
     assert faults.counts == {"stray": 1}
@@ -154,7 +154,7 @@ def test_an_unclosed_quote_does_not_swallow_the_rest_of_a_large_file(monkeypatch
 
 @pytest.mark.parametrize("begin", [b"", b'"', b'7,"'])
 def test_a_line_without_an_end_is_passed_over(monkeypatch, begin):
-    monkeypatch.setattr(csvsplit, "LONGEST_RECORD", 4096)
+    monkeypatch.setattr(csv_records, "LONGEST_RECORD", 4096)
     pieces = [b"1,2\n3,4\n" + begin, *[b"x" * 64] * 1000, b"\n5,6\n"]
     rows, faults = read(b"".join(pieces), dialect_of(2, (0, 1)), 64, 1024)
     assert rows == [["1", "2"], ["3", "4"], ["5", "6"]]

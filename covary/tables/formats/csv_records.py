@@ -1,8 +1,7 @@
 """Where the records of a CSV file begin, so that parts of it are read apart, each as in the whole."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
+from collections.abc import Iterable, Iterator, Sequence
 from typing import IO, NamedTuple
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy.typing as npt
 
 from covary.tables.arrow_frames import BLOCK_BYTES
 from covary.tables.faults import LONE, LONG, OVERLONG, SHORT, STRAY, UNCLOSED, Faults
-from covary.tables.formats import csv_scan as csvscan
+from covary.tables.formats import csv_scan
 from covary.tables.formats.csv_dialect import Dialect
 
 WINDOW_BYTES = 256 << 10
@@ -20,15 +19,14 @@ LONGEST_RECORD = 16 << 20
 COMPILED_FROM = 1 << 20  # bytes: less is scanned before compiled code is loaded
 EDITS_AT_ONCE = 4096
 
-
 Edit = tuple[int, int, int]  # where a record begins, where it ends, and which stray quote goes, or -1
 Bits = npt.NDArray[np.uint64]
 KINDS = {
-    csvscan.SHORT: SHORT,
-    csvscan.LONG: LONG,
-    csvscan.LONE: LONE,
-    csvscan.STRAY: STRAY,
-    csvscan.UNCLOSED: UNCLOSED,
+    csv_scan.SHORT: SHORT,
+    csv_scan.LONG: LONG,
+    csv_scan.LONE: LONE,
+    csv_scan.STRAY: STRAY,
+    csv_scan.UNCLOSED: UNCLOSED,
 }
 
 
@@ -46,7 +44,7 @@ class Block(NamedTuple):
     ends_file: bool
 
 
-def ranges(file: IO[bytes], size: int, dialect: Dialect, chunk_bytes: int) -> list[tuple[int, int]]:
+def find_ranges(file: IO[bytes], size: int, dialect: Dialect, chunk_bytes: int) -> list[tuple[int, int]]:
     """The bytes of a file's data in parts of about `chunk_bytes` that each begin at a record."""
     starts = [dialect.body_start]
     for position in range(dialect.body_start + chunk_bytes, size, chunk_bytes):
@@ -76,14 +74,14 @@ def find_record_boundary(window: bytes, at: int, dialect: Dialect) -> int | None
     """
     line_end = dialect.line_end.encode()
     if not dialect.quote:
-        return _after_line_end(window, at, line_end)
+        return _find_after_line_end(window, at, line_end)
     quote = dialect.quote.encode()
     if quote not in window:
-        return _after_line_end(window, at, line_end) if _lines_are_records(window, dialect) else None
+        return _find_after_line_end(window, at, line_end) if _lines_are_records(window, dialect) else None
     scanner = _Scanner(dialect)
     for to in dict.fromkeys((min(NEAR_BYTES, at), at)):
         near = window[at - to :]
-        first = [_after_line_end(near, 1, line_end)]
+        first = [_find_after_line_end(near, 1, line_end)]
         in_quotes = () if _begins_with_rows(near, quote, dialect) else (quote, quote + b"-" + quote)
         for before in (b"", b"-", *in_quotes):
             end = scanner.end_of_record(before + near)
@@ -107,7 +105,7 @@ def _begins_with_rows(window: bytes, quote: bytes, dialect: Dialect) -> bool:
     return plain.count(dialect.line_end.encode()) >= LINES_THAT_TELL and _lines_are_records(plain, dialect)
 
 
-def _after_line_end(window: bytes, at: int, line_end: bytes) -> int | None:
+def _find_after_line_end(window: bytes, at: int, line_end: bytes) -> int | None:
     line_end_at = window.find(line_end, max(at - 1, 0))
     return line_end_at + 1 if line_end_at >= 0 else None
 
@@ -136,7 +134,7 @@ def _with_last(pieces: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
     yield b"", True
 
 
-def blocks(
+def cut_blocks(
     pieces: Iterable[bytes],
     dialect: Dialect,
     faults: Faults,
@@ -196,25 +194,25 @@ class _Scanner:
 
     def __init__(self, dialect: Dialect) -> None:
         self.dialect = dialect
-        quote = ord(dialect.quote) if dialect.quote else csvscan.NO_QUOTE
+        quote = ord(dialect.quote) if dialect.quote else csv_scan.NO_QUOTE
         self.marks = (ord(dialect.delimiter), quote, ord(dialect.line_end))
         self.measured = np.zeros(max(len(dialect.columns), 1), dtype=np.bool_)
         self.measured[list(dialect.measured)] = True
-        self.counts = np.zeros(csvscan.COUNTS, dtype=np.int64)
+        self.counts = np.zeros(csv_scan.COUNTS, dtype=np.int64)
 
     def advance(self, text: bytes, start: int, target: int, final: bool) -> tuple[int, list[Edit]]:
         """Read records until one begins at `target` or later; say where, and which must be written otherwise.
 
         It ends before that where it depends on what follows the text.
         """
-        seen: csvscan.Text = text
-        scan = csvscan.scan
+        seen: csv_scan.Text = text
+        scan = csv_scan.scan
         if len(text) - start >= COMPILED_FROM:  # of which a single record may be all
-            scan, seen = _compiled_scan(), np.frombuffer(text, np.uint8)
+            scan, seen = csv_scan.compile_scan(), np.frombuffer(text, np.uint8)
         edits: list[Edit] = []
         room = np.empty((EDITS_AT_ONCE, 3), dtype=np.int64)
         alone_until = 0
-        table = csvscan.TableMarks(*self.marks, self.dialect.fewest_cells, LONGEST_RECORD, self.measured)
+        table = csv_scan.TableMarks(*self.marks, self.dialect.fewest_cells, LONGEST_RECORD, self.measured)
         while True:
             stop = min(target, len(text))
             start, edited, alone_until = scan(seen, start, stop, final, table, self.counts, room, alone_until)
@@ -224,7 +222,7 @@ class _Scanner:
 
     def end_of_record(self, text: bytes) -> int | None:
         """The byte after the first record, or None if the text doesn't hold its end."""
-        stop = csvscan.record(text, 0, *self.marks, True)[0]
+        stop = csv_scan.record(text, 0, *self.marks, True)[0]
         return stop + 1 if stop < len(text) else None
 
     def cut(
@@ -236,7 +234,7 @@ class _Scanner:
         separators = count_separators(whole, self.dialect)
         if separators is not None:
             return stop, Block(whole, separators, ends_file)
-        if len(whole) < COMPILED_FROM and (rows := self.rows_if_whole(whole)):
+        if len(whole) < COMPILED_FROM and (rows := self.count_sound_records(whole)):
             faults.rows += rows
             return stop, Block(whole, None, False)
         stop, edits = self.advance(text, 0, len(text), ends_file)
@@ -249,7 +247,7 @@ class _Scanner:
             faults.add(STRAY, 0, min(strays).decode(self.dialect.text_encoding, "replace"))
         return stop, Block(_rewrite(whole, edits, self.dialect) if edits else whole, None, False)
 
-    def rows_if_whole(self, text: bytes) -> int:
+    def count_sound_records(self, text: bytes) -> int:
         """How many records a text has, some of several lines, if none can be doubted; else 0.
 
         This is what the scan would find, at a fraction of the time where no code is compiled.
@@ -275,7 +273,7 @@ class _Scanner:
         opens &= np.searchsorted(within, stops) - np.searchsorted(within, starts) + 1 >= len(self.measured)
         delimiter, quote, _ = self.marks
         for start, stop in zip(starts[opens].tolist(), stops[opens].tolist(), strict=True):
-            cells, *_, fits = csvscan.line(text, start, stop, delimiter, quote, self.measured)
+            cells, *_, fits = csv_scan.line(text, start, stop, delimiter, quote, self.measured)
             if fits and cells == len(self.measured):
                 return 0
         return len(ends)
@@ -299,12 +297,12 @@ class _Scanner:
 
     def note(self, text: bytes, ends_file: bool, faults: Faults) -> None:
         """Add what was counted in a text to the faults of its table."""
-        counts = dict(enumerate(self.counts.tolist()))
+        counts = self.counts.tolist()
         self.counts[:] = 0
         # A last line of fewer cells is a total or a remark, unless it breaks off.
         if ends_file and text.endswith(self.dialect.line_end.encode()):
-            counts[csvscan.SHORT] -= counts[csvscan.LAST_IS_SHORT]
-        faults.rows += counts[csvscan.ROWS]
+            counts[csv_scan.SHORT] -= counts[csv_scan.LAST_IS_SHORT]
+        faults.rows += counts[csv_scan.ROWS]
         for position, kind in KINDS.items():
             faults.add(kind, counts[position])
 
@@ -317,11 +315,6 @@ def _read_at_least(size: int, pieces: Iterator[bytes]) -> bytes:
         read.append(piece)
         held += len(piece)
     return b"".join(read)
-
-
-@cache
-def _compiled_scan() -> Callable[..., tuple[int, int, int]]:
-    return csvscan.compiled_scan()
 
 
 def count_cells(block: Block, dialect: Dialect, faults: Faults) -> None:
@@ -338,7 +331,7 @@ def count_separators(text: bytes, dialect: Dialect) -> int | None:
     marks = _find_marks(text, dialect)
     if not marks.well_placed or (marks.line_ends & marks.inside).any():
         return None
-    return int(BITS_SET[(marks.delimiters & ~marks.inside).view(np.uint8)].sum())
+    return int(np.bitwise_count(marks.delimiters & ~marks.inside).sum())
 
 
 class _Marks(NamedTuple):
@@ -360,7 +353,7 @@ class _Marks(NamedTuple):
 def _find_marks(text: bytes, dialect: Dialect) -> _Marks:
     seen = np.frombuffer(text, np.uint8)
     quotes, delimiters, line_ends = (
-        _bits(seen == ord(mark)) for mark in (str(dialect.quote), dialect.delimiter, dialect.line_end)
+        _pack_bits(seen == ord(mark)) for mark in (str(dialect.quote), dialect.delimiter, dialect.line_end)
     )
     inside = quotes.copy()
     for shift in (1, 2, 4, 8, 16, 32):
@@ -369,34 +362,29 @@ def _find_marks(text: bytes, dialect: Dialect) -> _Marks:
     inside[1:] ^= np.uint64(0) - odd[:-1]
     ends = line_ends
     if dialect.line_end != "\r":
-        ends = ends | (_bits(seen == ord("\r")) & _next(line_ends))
-    may_precede = _previous(delimiters | line_ends | quotes)
+        ends = ends | (_pack_bits(seen == ord("\r")) & _shift_back(line_ends))
+    may_precede = _shift_on(delimiters | line_ends | quotes)
     may_precede[0] |= np.uint64(1)
-    may_follow = _next(delimiters | ends | quotes)
+    may_follow = _shift_back(delimiters | ends | quotes)
     may_follow[-1] |= np.uint64(1) << np.uint64((len(text) - 1) % 64)
     misplaced = (quotes & inside & ~may_precede) | (quotes & ~inside & ~may_follow)
     return _Marks(delimiters, line_ends, inside, not odd[-1] and not misplaced.any())
 
 
-BITS_SET = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).sum(axis=1).astype(np.uint8)
-
-
-def _bits(mask: npt.NDArray[np.bool_]) -> Bits:
+def _pack_bits(mask: npt.NDArray[np.bool_]) -> Bits:
     """A bit for each byte, sixty-four to a word, the first lowest."""
     packed = np.packbits(mask, bitorder="little")
-    words = np.zeros(-(-len(packed) // 8), dtype="<u8")
-    words.view(np.uint8)[: len(packed)] = packed
-    return words
+    return np.pad(packed, (0, -len(packed) % 8)).view("<u8")
 
 
-def _next(bits: Bits) -> Bits:
+def _shift_back(bits: Bits) -> Bits:
     """Each bit as the one after it is."""
     shifted = bits >> np.uint64(1)
     shifted[:-1] |= bits[1:] << np.uint64(63)
     return shifted
 
 
-def _previous(bits: Bits) -> Bits:
+def _shift_on(bits: Bits) -> Bits:
     """Each bit as the one before it is."""
     shifted = bits << np.uint64(1)
     shifted[1:] |= bits[:-1] >> np.uint64(63)

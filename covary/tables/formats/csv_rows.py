@@ -2,6 +2,7 @@
 
 import codecs
 import csv
+import re
 from collections.abc import Iterator
 from typing import IO
 
@@ -48,9 +49,8 @@ class CsvReader(FileReader):
             sample = _read_sample(file)
             elsewhere = b""
             if is_ascii(sample) and source.compression is None:
-                elsewhere = b"".join(
-                    _read_lines_at(file, source.size * quarter // 4) for quarter in (1, 2, 3)
-                )
+                quarters = (source.size * quarter // 4 for quarter in (1, 2, 3))
+                elsewhere = b"".join(_read_lines_at(file, position) for position in quarters)
         if reason := _find_reason_against(sample):
             raise UnreadableTable(source.location.shown, reason)
         csv.field_size_limit(LONGEST_CELL)  # with another delimiter, a wide header is one cell
@@ -68,12 +68,10 @@ class CsvReader(FileReader):
         width = len(dialect.columns)
         for block in read_blocks(request, dialect):
             rows = bare = 0
-            lines = _too_many_lines(block.text, dialect)
+            lines = _count_too_many_lines(block.text, dialect)
             if lines > MOST_CELLS_PER_BYTE * len(block.text) // width:
-                lengths = (
-                    f"its header names {width:,} columns, but most of its {lines:,} lines have few cells"
-                )
-                raise UnreadableTable(source.location.shown, f"{lengths}: it is not one table")
+                reason = f"its header names {width:,} columns, but most of its {lines:,} lines have few cells"
+                raise UnreadableTable(source.location.shown, f"{reason}: it is not one table")
             most = max(1, CELLS_AT_ONCE // width)
             for text in split_records(block.text, dialect, most) if lines else [block.text]:
                 frame, beyond = _parse_records(text, dialect, request.columns)
@@ -98,7 +96,7 @@ def _find_reason_against(sample: bytes) -> str | None:
         return "it is written in UTF-32; save it as UTF-8"
     if not is_text(sample):
         return "it is no text, whatever its name says"
-    first = sample[: _line_end_in(sample)]
+    first = re.split(rb"[\r\n]", sample, maxsplit=1)[0]
     if len(first) >= LONGEST_FIRST_LINE:
         return f"its first line is longer than {LONGEST_FIRST_LINE >> 20} MB"
     if (cells := max(first.count(delimiter.encode()) for delimiter in DELIMITERS)) > MOST_COLUMNS:
@@ -108,7 +106,7 @@ def _find_reason_against(sample: bytes) -> str | None:
 
 def _explain_encoding(dialect: Dialect) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Say how a file is read whose encoding had to be guessed: what is wrong with it, and what is not."""
-    if not (dialect.guessed or dialect.doubtful):
+    if not dialect.guessed:
         return (), ()
     name = NAMES[dialect.encoding]
     if dialect.doubtful:
@@ -132,7 +130,7 @@ def _read_sample(file: IO[bytes]) -> bytes:
     """The first bytes of a file: of a very wide table enough to hold its header and a row."""
     pieces = [_read_up_to(file, SAMPLE_BYTES)]
     size = len(pieces[0])
-    while SAMPLE_BYTES <= size < LONGEST_FIRST_LINE and sum(map(_line_ends, pieces)) < 2:
+    while SAMPLE_BYTES <= size < LONGEST_FIRST_LINE and sum(map(_count_line_ends, pieces)) < 2:
         piece = _read_up_to(file, min(size, LONGEST_FIRST_LINE - size))
         if not piece:
             break
@@ -150,17 +148,11 @@ def _read_up_to(file: IO[bytes], size: int) -> bytes:
     return b"".join(pieces)
 
 
-def _line_ends(sample: bytes) -> int:
+def _count_line_ends(sample: bytes) -> int:
     return max(sample.count(b"\n"), sample.count(b"\r"))
 
 
-def _line_end_in(sample: bytes) -> int:
-    """Where the first line ends."""
-    ends = [position for end in (b"\n", b"\r") if (position := sample.find(end)) >= 0]
-    return min(ends, default=len(sample))
-
-
-def _too_many_lines(text: bytes, dialect: Dialect) -> int:
+def _count_too_many_lines(text: bytes, dialect: Dialect) -> int:
     """How many lines a text has, if they may be too many to be parsed at once; else 0."""
     width = len(dialect.columns)
     # There are fewer lines than bytes, which need no counting.
@@ -175,11 +167,10 @@ def _parse_records(text: bytes, dialect: Dialect, columns: list[str]) -> tuple[p
     header = dialect.delimiter.join(names) + dialect.line_end
     wanted = set(columns)
     positions = [position for position, column in enumerate(dialect.columns) if column in wanted]
+    is_all = len(positions) == len(dialect.columns)  # said by None, which is faster for a very wide table
     frame = pl.read_csv(
         header.encode() + text,
-        columns=None
-        if len(positions) == len(dialect.columns)
-        else [names[position] for position in (*positions, -1)],
+        columns=None if is_all else [names[position] for position in (*positions, -1)],
         separator=dialect.delimiter,
         quote_char=dialect.quote,
         eol_char=dialect.line_end,

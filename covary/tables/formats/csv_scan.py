@@ -10,6 +10,7 @@ All of it goes by the lines around the quote alone, so the same rows are found w
 """
 
 from collections.abc import Callable
+from functools import cache
 from types import FunctionType
 from typing import NamedTuple
 
@@ -308,7 +309,8 @@ def stray_quote(text: bytes, delimiter: int, quote: int) -> int:
     return int(line(text, 0, len(text), delimiter, quote, np.zeros(0, dtype=np.bool_))[3])
 
 
-def compiled_scan() -> Callable[..., tuple[int, int, int]]:
+@cache
+def compile_scan() -> Callable[..., tuple[int, int, int]]:
     """The same functions, compiled, each calling the others."""
     from covary.compiled import compiled
 

@@ -4,16 +4,15 @@ import codecs
 import os
 import weakref
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import lru_cache
 from typing import IO
 
 from covary.tables.compression import UNPACKERS
 from covary.tables.faults import NOT_UTF8, Faults
-from covary.tables.formats import csv_records as csvsplit
 from covary.tables.formats.csv_dialect import Dialect
-from covary.tables.formats.csv_records import Block
+from covary.tables.formats.csv_records import Block, cut_blocks, find_ranges
 from covary.tables.location import Location
 from covary.tables.reader import Range, RowRequest
 from covary.tables.source import TableSource
@@ -27,20 +26,17 @@ def open_text(source: TableSource) -> Iterator[IO[bytes]]:
     """The bytes of a text table, decompressed."""
     with ExitStack() as stack:
         if source.compression == "zip":
-            archive = (_archive if source.version else _archive.__wrapped__)(
-                source.location, source.version, os.getpid()
-            )
-            yield stack.enter_context(archive.open(str(source.member)))
-            return
-        file = stack.enter_context(source.location.open())
-        if source.compression:
-            yield stack.enter_context(UNPACKERS[source.compression](file))
+            open_archive = _open_archive if source.version else _open_archive.__wrapped__
+            file = open_archive(source.location, source.version, os.getpid()).open(str(source.member))
         else:
-            yield file
+            file = stack.enter_context(source.location.open())
+            if source.compression:
+                file = UNPACKERS[source.compression](file)
+        yield stack.enter_context(file)
 
 
 @lru_cache(maxsize=1)
-def _archive(location: Location, version: str, process: int) -> zipfile.ZipFile:
+def _open_archive(location: Location, version: str, process: int) -> zipfile.ZipFile:
     """Open a zip and keep it for its other members: to list 20,000 of them for each is the work of hours.
 
     Each process has its own, as two would move each other's position in the file. The file is closed when
@@ -61,7 +57,7 @@ def cut_text(source: TableSource, dialect: Dialect, chunk_bytes: int) -> list[Ra
     if source.compression or dialect.recoded:
         return []
     with open_text(source) as file:
-        return csvsplit.ranges(file, source.size, dialect, chunk_bytes)
+        return find_ranges(file, source.size, dialect, chunk_bytes)
 
 
 def read_blocks(request: RowRequest, dialect: Dialect) -> Iterator[Block]:
@@ -75,7 +71,7 @@ def read_blocks(request: RowRequest, dialect: Dialect) -> Iterator[Block]:
             file.seek(start)
             pieces = _read_at_most(file, stop - start, size)
             beyond = iter(lambda: file.read(BEYOND_BYTES), b"") if stop < source.size else None
-        for block in csvsplit.blocks(pieces, dialect, faults, size, beyond):
+        for block in cut_blocks(pieces, dialect, faults, size, beyond):
             yield block._replace(text=_decode_to_utf8(block.text, dialect.text_encoding, faults))
 
 
@@ -87,18 +83,13 @@ def _read_at_most(file: IO[bytes], left: int, size: int) -> Iterator[bytes]:
 
 def _read_from_start(file: IO[bytes], dialect: Dialect, size: int) -> Iterator[bytes]:
     """The bytes of all records in steps; as UTF-8, if a byte of a character may look like a delimiter."""
+    pieces = iter(lambda: file.read(size), b"")
+    if dialect.recoded:
+        pieces = map(str.encode, codecs.iterdecode(pieces, dialect.encoding, "replace"))
     start = dialect.body_start
-    raw = iter(lambda: file.read(size), b"")
-    for piece in _recode(raw, dialect.encoding) if dialect.recoded else raw:
-        yield piece[start:] if start else piece
-        start = max(start - len(piece), 0)
-
-
-def _recode(pieces: Iterable[bytes], encoding: str) -> Iterator[bytes]:
-    decoder = codecs.getincrementaldecoder(encoding)("replace")
     for piece in pieces:
-        yield decoder.decode(piece).encode()
-    yield decoder.decode(b"", final=True).encode()
+        yield piece[start:]
+        start = max(start - len(piece), 0)
 
 
 def _cp1252_instead(error: UnicodeError) -> tuple[str, int]:
