@@ -3,7 +3,6 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -12,7 +11,7 @@ import pyarrow as pa
 from covary.errors import MissingPart
 from covary.tables.arrow_frames import find_plain_columns, from_arrow, gather_frames, is_text
 from covary.tables.files import require_files
-from covary.tables.formats.sql_rows import cut_numbers, quoted
+from covary.tables.formats.sql_rows import cut_numbers, quoted, share_file
 from covary.tables.location import Location
 from covary.tables.reader import WHOLE, Layout, Range, Reader, RowRequest
 from covary.tables.source import TableSource
@@ -47,19 +46,9 @@ class DuckdbReader(Reader):
     def tables_in_file(self, file: TableSource) -> list[TableSource]:
         """The tables and views of a file, each with its share of the file's size."""
         with _open_database(file.location.text) as database:
-            rows = database.execute(LISTING).fetchall()
-        total = max(1, sum(cells or 0 for _, _, cells in rows))
-        version = self.version(file)
-        return [
-            replace(
-                file,
-                format=self.name,
-                member=_name_member(schema, name),
-                size=file.size * (cells or 0) // total,
-                version=version,
-            )
-            for schema, name, cells in rows
-        ]
+            listed = database.execute(LISTING).fetchall()
+        cells = [(_name_member(schema, name), count or 0) for schema, name, count in listed]
+        return share_file(file, self, cells)
 
     def version(self, source: TableSource) -> str:
         """What changes when the file does, or the log of what is not yet in it."""

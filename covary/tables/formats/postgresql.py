@@ -26,8 +26,8 @@ SECONDS_TO_LIST = 60
 LOOK_FOR_US = "SET client_connection_check_interval = '10s'"
 BEYOND_THE_LAST_BLOCK = (1 << 32) - 1
 UNKNOWN_SIZE = 1 << 20  # a view's: one of many small tables
-TOLD_BY_THE_SERVER = re.compile(r"(?:FATAL|ERROR|PANIC):\s+([^\n]*)")
-TOLD_BY_THE_DRIVER = re.compile(r"^.*\[libpq\] (?:Failed to connect: )?")
+WORDS_OF_SERVER = re.compile(r"(?:FATAL|ERROR|PANIC):\s+([^\n]*)")
+BEFORE_WORDS_OF_DRIVER = re.compile(r"^.*\[libpq\] (?:Failed to connect: )?")
 NO_PASSWORD = "no password supplied"
 WRONG_PASSWORD = "password authentication failed"
 NO_USER = re.compile(r'role ".*" does not exist|authentication failed')
@@ -112,18 +112,12 @@ class PostgresqlReader(Reader):
             cursor.execute(f"SET LOCAL statement_timeout = '{SECONDS_TO_LIST}s'")
             cursor.execute(LISTING)
             rows = cursor.fetchall()
-        return [
-            TableSource(
-                f"{database}/{table}" if schema == "public" else f"{database}/{schema}.{table}",
-                Location(url),
-                self.name,
-                None,
-                identifier,
-                UNKNOWN_SIZE if size is None else int(size),
-                version,
-            )
-            for database, schema, table, identifier, size, version in rows
-        ]
+        tables = []
+        for database, schema, table, identifier, size, version in rows:
+            name = f"{database}/{table}" if schema == "public" else f"{database}/{schema}.{table}"
+            weight = UNKNOWN_SIZE if size is None else int(size)
+            tables.append(TableSource(name, Location(url), self.name, None, identifier, weight, version))
+        return tables
 
     @contextmanager
     def hold_state(self, tables: list[TableSource]) -> Iterator[list[TableSource]]:
@@ -131,21 +125,16 @@ class PostgresqlReader(Reader):
 
         Where that can't be had, a table is read in one piece by one statement, or fails with its own reason.
         """
-        with ExitStack() as held:
+        with ExitStack() as stack:
             snapshots: dict[str, str] = {}
             for url in dict.fromkeys(table.location.text for table in tables if table.format == self.name):
                 with suppress(OSError):
-                    cursor = held.enter_context(_open_cursor(url, hold=True))
+                    cursor = stack.enter_context(_open_cursor(url, hold=True))
                     # The connection waits for as long as the build takes.
                     cursor.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
                     cursor.execute("SELECT pg_export_snapshot()")
                     snapshots[url] = cursor.fetchone()[0]
-            yield [
-                replace(table, snapshot=snapshots.get(table.location.text, ""))
-                if table.format == self.name
-                else table
-                for table in tables
-            ]
+            yield [replace(table, snapshot=snapshots.get(table.location.text, "")) for table in tables]
 
     def layout(self, source: TableSource) -> Layout:
         """The names of the columns that can serve."""
@@ -188,15 +177,13 @@ READER = PostgresqlReader()
 
 
 def _write_expressions(cursor: "Cursor", source: TableSource) -> dict[str, str]:
+    """How each column is read, but for those that can be neither a key nor a number, like lists."""
     cursor.execute(COLUMNS.format(literal(str(source.member))))
-    expressions = {name: _write_expression(quoted(name), *kind) for name, *kind in cursor.fetchall()}
-    return {name: expression for name, expression in expressions.items() if expression}
-
-
-def _write_expression(column: str, type_name: str, type_type: str) -> str | None:
-    """How a column is read; None if it can be neither a key nor a number, like lists and documents."""
-    way = AS_TEXT if type_type == ENUM else EXPRESSIONS.get(type_name)
-    return way.format(column) if way else None
+    expressions = {}
+    for name, type_name, type_type in cursor.fetchall():
+        if way := AS_TEXT if type_type == ENUM else EXPRESSIONS.get(type_name):
+            expressions[name] = way.format(quoted(name))
+    return expressions
 
 
 def _refuse_another_file(cursor: "Cursor", source: TableSource) -> None:
@@ -246,8 +233,8 @@ def _add_time_limit(url: str) -> str:
 def _explain_failure(url: str, text: str) -> str:
     if "invalid snapshot identifier" in text:
         return "the connection that held its state was lost; try again"
-    message = TOLD_BY_THE_SERVER.search(text)
-    reason = message[1] if message else TOLD_BY_THE_DRIVER.sub("", text.strip().split("\n")[0])
+    message = WORDS_OF_SERVER.search(text)
+    reason = message[1] if message else BEFORE_WORDS_OF_DRIVER.sub("", text.strip().split("\n")[0])
     advice = ""
     if NO_PASSWORD in reason:
         advice = "; give it in PGPASSWORD or in the file .pgpass, it is never stored in an index"

@@ -4,13 +4,15 @@ Python's database drivers give rows of Python's values. They are taken as frames
 CSV file: a column's may be of several types, and a batch may hold none but nulls, so that no type fits all.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import polars as pl
 
 from covary.tables.arrow_frames import gather_frames
-from covary.tables.reader import Range
+from covary.tables.reader import Range, Reader
+from covary.tables.source import TableSource
 
 FetchRows = Callable[[int], Sequence[Sequence[object]]]  # a cursor's fetchmany
 ROWS_AT_ONCE, CELLS_AT_ONCE = 4096, 1 << 18
@@ -38,6 +40,16 @@ def _make_text(name: str, cells: Sequence[object]) -> pl.Series:
         return pl.Series(name, cells, dtype=pl.String, strict=False)  # bytes become null
     except (ValueError, TypeError):  # of a type that Polars does not know, such as UUID
         return pl.Series(name, [None if cell is None else str(cell) for cell in cells], dtype=pl.String)
+
+
+def share_file(file: TableSource, reader: Reader, tables: Collection[tuple[str, int]]) -> list[TableSource]:
+    """The tables of a file, each by its name and weight, with their shares of the file's size."""
+    total = max(1, sum(weight for _, weight in tables))
+    version = reader.version(file)
+    return [
+        replace(file, format=reader.name, member=name, size=file.size * weight // total, version=version)
+        for name, weight in tables
+    ]
 
 
 def cut_numbers(first: int, stop: int, size: int, chunk_bytes: int) -> list[Range]:

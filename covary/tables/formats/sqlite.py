@@ -4,13 +4,12 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
 
 from covary.tables.files import require_files
-from covary.tables.formats.sql_rows import cut_numbers, fetch_text_frames, quoted
+from covary.tables.formats.sql_rows import cut_numbers, fetch_text_frames, quoted, share_file
 from covary.tables.location import Location
 from covary.tables.reader import WHOLE, Layout, Range, Reader, RowRequest
 from covary.tables.source import TableSource
@@ -54,14 +53,7 @@ class SqliteReader(Reader):
                 name: min(most, _find_last_row(database, name)) if is_table else 0
                 for name, is_table in listed
             }
-        total = max(1, sum(rows.values()))
-        version = self.version(file)
-        return [
-            replace(
-                file, format=self.name, member=name, size=file.size * rows[name] // total, version=version
-            )
-            for name in rows
-        ]
+        return share_file(file, self, rows.items())
 
     def version(self, source: TableSource) -> str:
         """What changes when the file does, or the log of what is not yet in it."""
