@@ -26,11 +26,7 @@ CONTROLS = bytes({*range(32), 127} - {*b"\t\n\v\f\r\x1a\x1b"})
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How one CSV file is written.
-
-    `body_start` is the byte where its first record of data begins, `measured` the positions of the columns
-    that hold numbers or times where the file begins.
-    """
+    """How one CSV file is written."""
 
     delimiter: str
     quote: str | None
@@ -38,8 +34,8 @@ class Dialect:
     line_end: str  # "\n" (also for "\r\n") or "\r"
     has_header: bool
     columns: tuple[str, ...]
-    body_start: int
-    measured: tuple[int, ...] = ()
+    body_start: int  # the byte where its first record of data begins
+    measured: tuple[int, ...] = ()  # positions of the columns that hold numbers or times where it begins
     guessed: bool = False  # the encoding: nothing in the file says so
     doubtful: bool = False  # and none fits well
 
@@ -136,9 +132,7 @@ class _Lines:
 def sniff(sample: bytes, elsewhere: bytes = b"") -> Dialect:
     """The dialect of a CSV file that begins with these bytes.
 
-    Args:
-        sample: the first bytes.
-        elsewhere: lines from further down, which tell the encoding if the first bytes are all ASCII.
+    Lines from `elsewhere`, further down, tell the encoding if the first bytes are all ASCII.
     """
     encoding = detect_encoding(elsewhere.replace(b"\0", b"") if elsewhere and is_ascii(sample) else sample)
     text_encoding = encoding.name

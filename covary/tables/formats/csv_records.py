@@ -31,17 +31,11 @@ KINDS = {
 
 
 class Block(NamedTuple):
-    """The records of a part of a file, with no quote where none can be.
-
-    Attributes:
-        text: the records.
-        separators: how many delimiters stand between cells; None if its cells have been counted.
-        ends_file: whether the last record of the file is in it.
-    """
+    """The records of a part of a file, with no quote where none can be."""
 
     text: bytes
-    separators: int | None
-    ends_file: bool
+    separators: int | None  # how many delimiters stand between cells; None if its cells have been counted
+    ends_file: bool  # whether the last record of the file is in it
 
 
 def find_ranges(file: IO[bytes], size: int, dialect: Dialect, chunk_bytes: int) -> list[tuple[int, int]]:
@@ -141,14 +135,9 @@ def cut_blocks(
     size: int = BLOCK_BYTES,
     beyond: Iterator[bytes] | None = None,
 ) -> Iterator[Block]:
-    """The records of a record-aligned stream in blocks of about `size`, with what is wrong counted.
+    """The records of a record-aligned stream in blocks of about `size` bytes, with what is wrong counted.
 
-    Args:
-        pieces: the stream.
-        dialect: how it is written.
-        faults: where to count.
-        size: of a block, in bytes.
-        beyond: what follows the stream in its file, to tell a stray quote at its end; None if nothing does.
+    `beyond` is what follows the stream in its file, to tell a stray quote at its end; None if nothing does.
     """
     line_end, scanner = dialect.line_end.encode(), _Scanner(dialect)
     waiting, held, wanted, skipping = [b""], 0, size, False
@@ -335,19 +324,12 @@ def count_separators(text: bytes, dialect: Dialect) -> int | None:
 
 
 class _Marks(NamedTuple):
-    """Where the marks of a dialect stand in a text, sixty-four bytes at a time: a bit for each.
+    """Where the marks of a dialect stand in a text, sixty-four bytes at a time: a bit for each."""
 
-    Attributes:
-        delimiters: in quotes or not.
-        line_ends: likewise.
-        inside: whether the quotes up to a byte are odd.
-        well_placed: whether all are closed, and each opens a cell, closes one, or is one of two.
-    """
-
-    delimiters: Bits
-    line_ends: Bits
-    inside: Bits
-    well_placed: bool
+    delimiters: Bits  # in quotes or not
+    line_ends: Bits  # likewise
+    inside: Bits  # whether the quotes up to a byte are odd
+    well_placed: bool  # whether all quotes are closed, and each opens a cell, closes one, or is one of two
 
 
 def _find_marks(text: bytes, dialect: Dialect) -> _Marks:

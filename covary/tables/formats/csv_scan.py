@@ -38,23 +38,14 @@ Reading = tuple[int, int, int, int, bool, int, int]  # as _read tells it
 
 
 class TableMarks(NamedTuple):
-    """How a table is written, and what its rows look like.
+    """How a table is written, and what its rows look like."""
 
-    Attributes:
-        delimiter: a byte, as are the others.
-        quote: or NO_QUOTE.
-        end: of a line.
-        least: how many cells a row should have.
-        limit: bytes of the longest record.
-        measured: for each column, whether it holds numbers or times.
-    """
-
-    delimiter: int
-    quote: int
-    end: int
-    least: int
-    limit: int
-    measured: Flags
+    delimiter: int  # a byte, as are the next two
+    quote: int  # or NO_QUOTE
+    end: int  # of a line
+    least: int  # cells that a row should have
+    limit: int  # bytes of the longest record
+    measured: Flags  # for each column, whether it holds numbers or times
 
 
 def scan(
@@ -69,16 +60,10 @@ def scan(
 ) -> tuple[int, int, int]:
     """Go from record to record, until one begins at `target` or later, or text or room for edits ends.
 
-    Args:
-        text: of CSV.
-        start: where a record begins in it.
-        target: the end of the text, or where to stop before.
-        final: whether nothing follows the text.
-        table: how it is written, and what its rows look like.
-        counts: what is added to, see ROWS and so on.
-        edits: for each record that Polars would read otherwise: where it begins, where it ends, and which
-            stray quote in it goes, or -1.
-        alone_until: lines before it are rows, whatever their quotes.
+    A record begins at `start`, and nothing follows the text if it is `final`. Lines before `alone_until` are
+    rows, whatever their quotes. What is counted is added to `counts`, see ROWS and so on. Written to `edits`
+    is, for each record that Polars would read otherwise: where it begins, where it ends, and which stray
+    quote in it goes, or -1.
 
     Returns:
         Where the next record begins, how many edits were written, and `alone_until`.

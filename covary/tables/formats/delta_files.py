@@ -37,19 +37,12 @@ class DataFile:
 
 @dataclass(frozen=True, slots=True)
 class TableSchema:
-    """A table's columns, and what tells how they are named in its files.
+    """A table's columns, and what tells how they are named in its files."""
 
-    Attributes:
-        columns: with the names and types that the table has now.
-        fields: of each column, by name: its number and its name in the files.
-        mapping: by which of the two a file's columns are known, "id" or "name"; "none": by the table's names.
-        partition: the columns that are not in the files.
-    """
-
-    columns: pa.Schema
-    fields: Mapping[str, Mapping[str, object]]
-    mapping: str
-    partition: frozenset[str]
+    columns: pa.Schema  # with the names and types that the table has now
+    fields: Mapping[str, Mapping[str, object]]  # of each column, its number and its name in the files
+    mapping: str  # by which of the two files know a column, "id" or "name"; "none": by the table's name
+    partition: frozenset[str]  # the columns that are not in the files
 
     def find_stored_names(self, file: pa.Schema) -> dict[str, str]:
         """The name that each column has in a file, if the file has it."""
@@ -77,11 +70,11 @@ def read_file_rows(
     location = Location(file.find_path(folder))
     with open_parquet(location) as opened:
         stored = schema.find_stored_names(opened.schema_arrow)
-    there = [stored[name] for name in columns if name in stored]
-    with open_parquet(location, there, coerce_int96_timestamp_unit="us") as opened:
+    wanted = [stored[name] for name in columns if name in stored]
+    with open_parquet(location, wanted, coerce_int96_timestamp_unit="us") as opened:
         mask = None if kept is None else _make_mask(kept, opened.metadata.num_rows)
         start = 0
-        for batch in read_row_groups(opened, (0, -1), there, size):
+        for batch in read_row_groups(opened, (0, -1), wanted, size):
             arrays = []
             for name in columns:
                 dtype = schema.columns.field(name).type
