@@ -106,12 +106,12 @@ def _find_reason_against(sample: bytes) -> str | None:
 
 def _explain_encoding(dialect: Dialect) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Say how a file is read whose encoding had to be guessed: what is wrong with it, and what is not."""
-    if not dialect.guessed:
-        return (), ()
-    name = NAMES[dialect.encoding]
     if dialect.doubtful:
-        return (f"its encoding can't be told: read as {name}; save it as UTF-8",), ()
-    return (), (f"not in UTF-8: read as {name}; if its names look odd, save it as UTF-8",)
+        return (f"its encoding can't be told: read as {NAMES[dialect.encoding]}; save it as UTF-8",), ()
+    if dialect.guessed:
+        name = NAMES[dialect.encoding]
+        return (), (f"not in UTF-8: read as {name}; if its names look odd, save it as UTF-8",)
+    return (), ()
 
 
 def _read_lines_at(file: IO[bytes], position: int) -> bytes:

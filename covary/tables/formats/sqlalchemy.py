@@ -84,13 +84,10 @@ class SqlReader(Reader):
         with _connect(source.location.text) as (connection, sqlalchemy):
             types = sqlalchemy.types
             others = (types._Binary, types.ARRAY, types.JSON, types.Interval)
-            with catch_warnings(
-                action="ignore", category=sqlalchemy.exc.SAWarning
-            ):  # of types it does not know
-                described = sqlalchemy.inspect(connection).get_columns(source.member)
-            return Layout(
-                tuple(str(each["name"]) for each in described if not isinstance(each["type"], others))
-            )
+            # Warnings are of types that it does not know.
+            with catch_warnings(action="ignore", category=sqlalchemy.exc.SAWarning):
+                columns = sqlalchemy.inspect(connection).get_columns(source.member)
+        return Layout(tuple(str(each["name"]) for each in columns if not isinstance(each["type"], others)))
 
     def frames(self, request: RowRequest) -> Iterator[pl.DataFrame]:
         """All rows, in batches of bounded size."""
@@ -113,9 +110,8 @@ def _connect(url: str) -> Iterator["tuple[Connection, ModuleType]"]:
     try:
         import sqlalchemy  # noqa: PLC0415  (an extra)
 
-        engine = sqlalchemy.create_engine(
-            _parse_url(sqlalchemy, url), poolclass=sqlalchemy.NullPool, hide_parameters=True
-        )
+        address = _parse_url(sqlalchemy, url)
+        engine = sqlalchemy.create_engine(address, poolclass=sqlalchemy.NullPool, hide_parameters=True)
     except ImportError as problem:
         raise _missing_package(url, PACKAGES.get(problem.name or "", problem.name)) from None
     except sqlalchemy.exc.NoSuchModuleError:
@@ -144,9 +140,8 @@ def _parse_url(sqlalchemy: ModuleType, url: str) -> "URL":
         path = os.path.abspath(address.database)
         require_files([path])
         require_companions(path)
-        quoted_path = quote(path)
         # SQLite makes a file that is not there, unless told to read only.
-        return address.set(database=f"file:{quoted_path}", query={"mode": "ro", "uri": "true"})
+        return address.set(database=f"file:{quote(path)}", query={"mode": "ro", "uri": "true"})
     return address
 
 
