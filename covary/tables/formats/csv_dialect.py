@@ -79,23 +79,18 @@ class _Lines:
         usual = self._find_usual_width(delimiter, quote)
         line = 0
         while line < len(self.lines) and len(records) < SNIFFED_RECORDS:
-            for stop, cells in self._read_from(line, delimiter, quote):
-                # Of the last record of all there may be more to come.
-                is_doubtful = stop - line > 1 < usual and (len(cells) != usual or stop == len(self.lines))
-                alone = [
-                    self._read_alone(each, delimiter, quote) for each in range(line, stop) if is_doubtful
-                ]
-                if 2 * sum(len(each) == usual for each in alone) > stop - line:
-                    # The last of the lines may begin a cell of several lines of its own.
-                    records += map(Record, alone[:-1], self.starts[line + 1 : stop])
-                    line = stop - 1
-                    break
+            stop, cells = next(self._read_from(line, delimiter, quote))
+            alone = []
+            # Of the last record of all there may be more to come.
+            if stop - line > 1 < usual and (len(cells) != usual or stop == len(self.lines)):
+                alone = [self._read_alone(each, delimiter, quote) for each in range(line, stop)]
+            if 2 * sum(len(each) == usual for each in alone) > stop - line:
+                # The last of the lines may begin a cell of several lines of its own.
+                records += map(Record, alone[:-1], self.starts[line + 1 : stop])
+                line = stop - 1
+            else:
                 records.append(Record(cells, self.starts[stop]))
                 line = stop
-                if len(records) >= SNIFFED_RECORDS:
-                    break
-            else:
-                break
         return records[:SNIFFED_RECORDS]
 
     def _find_usual_width(self, delimiter: str, quote: str) -> int:
@@ -163,15 +158,9 @@ def _find_measured_columns(body: list[list[str]], width: int) -> tuple[int, ...]
     whole = [cells for cells in body if len(cells) == width][:MEASURED_RECORDS]
     positions = []
     for position in range(width):
-        measures = 0
-        for cells in whole:
-            kind = _is_measure(cells[position])
-            if kind is False:
-                break
-            measures += kind is True
-        else:
-            if measures >= 3:
-                positions.append(position)
+        kinds = [_is_measure(cells[position]) for cells in whole]
+        if False not in kinds and kinds.count(True) >= 3:
+            positions.append(position)
     return tuple(positions)
 
 

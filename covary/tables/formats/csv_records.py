@@ -132,7 +132,7 @@ def cut_blocks(
     pieces: Iterable[bytes],
     dialect: Dialect,
     faults: Faults,
-    size: int = BLOCK_BYTES,
+    size: int,
     beyond: Iterator[bytes] | None = None,
 ) -> Iterator[Block]:
     """The records of a record-aligned stream in blocks of about `size` bytes, with what is wrong counted.

@@ -20,7 +20,7 @@ from covary.tables.formats.csv_dialect import (
 )
 from covary.tables.formats.csv_records import count_cells, split_records
 from covary.tables.formats.encodings import NAMES, is_ascii
-from covary.tables.formats.text_bytes import CELLS_AT_ONCE, cut_text, open_text, read_blocks
+from covary.tables.formats.text_bytes import CELLS_AT_ONCE, cut_text, open_text, read_at_most, read_blocks
 from covary.tables.reader import FileReader, FileStart, Layout, Range, RowRequest
 from covary.tables.source import TableSource
 
@@ -128,24 +128,15 @@ def _read_lines_at(file: IO[bytes], position: int) -> bytes:
 
 def _read_sample(file: IO[bytes]) -> bytes:
     """The first bytes of a file: of a very wide table enough to hold its header and a row."""
-    pieces = [_read_up_to(file, SAMPLE_BYTES)]
-    size = len(pieces[0])
-    while SAMPLE_BYTES <= size < LONGEST_FIRST_LINE and sum(map(_count_line_ends, pieces)) < 2:
-        piece = _read_up_to(file, min(size, LONGEST_FIRST_LINE - size))
+    sample = b"".join(read_at_most(file, SAMPLE_BYTES, SAMPLE_BYTES))
+    line_ends = _count_line_ends(sample)
+    while SAMPLE_BYTES <= len(sample) < LONGEST_FIRST_LINE and line_ends < 2:
+        size = min(len(sample), LONGEST_FIRST_LINE - len(sample))
+        piece = b"".join(read_at_most(file, size, size))
         if not piece:
             break
-        pieces.append(piece)
-        size += len(piece)
-    return b"".join(pieces)
-
-
-def _read_up_to(file: IO[bytes], size: int) -> bytes:
-    """So many bytes, or what is left: a stream may give fewer at a time."""
-    pieces = []
-    while size and (piece := file.read(size)):
-        pieces.append(piece)
-        size -= len(piece)
-    return b"".join(pieces)
+        sample, line_ends = sample + piece, line_ends + _count_line_ends(piece)
+    return sample
 
 
 def _count_line_ends(sample: bytes) -> int:

@@ -79,7 +79,7 @@ class JsonLinesReader(FileReader):
                 frame = (
                     pl.read_ndjson(b"\n".join(good), schema=schema) if good else pl.DataFrame(schema=schema)
                 )
-                lines = sum(map(bool, map(bytes.strip, text.split(b"\n"))))
+                lines = sum(bool(line.strip()) for line in text.split(b"\n"))
                 faults.rows += lines - frame.height
                 faults.add(NOT_OBJECTS, lines - frame.height)
             faults.rows += frame.height

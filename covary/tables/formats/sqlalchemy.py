@@ -24,13 +24,7 @@ if TYPE_CHECKING:
 
 # The drivers that install everywhere, where SQLAlchemy's own choice needs a compiler.
 DRIVERS = {"mysql": "mysql+pymysql", "mariadb": "mariadb+pymysql", "oracle": "oracle+oracledb"}
-PACKAGES = {
-    "MySQLdb": "mysqlclient",
-    "oracledb": "oracledb",
-    "pymysql": "pymysql",
-    "pyodbc": "pyodbc",
-    "sqlalchemy": "covary[sql]",
-}
+PACKAGES = {"MySQLdb": "mysqlclient", "sqlalchemy": "covary[sql]"}  # others are called as their module is
 DIALECT_PACKAGES = {
     "bigquery": "sqlalchemy-bigquery",
     "clickhouse": "clickhouse-sqlalchemy",

@@ -69,13 +69,14 @@ def read_blocks(request: RowRequest, dialect: Dialect) -> Iterator[Block]:
             pieces, beyond = _read_from_start(file, dialect, size), None
         else:
             file.seek(start)
-            pieces = _read_at_most(file, stop - start, size)
+            pieces = read_at_most(file, stop - start, size)
             beyond = iter(lambda: file.read(BEYOND_BYTES), b"") if stop < source.size else None
         for block in cut_blocks(pieces, dialect, faults, size, beyond):
             yield block._replace(text=_decode_to_utf8(block.text, dialect.text_encoding, faults))
 
 
-def _read_at_most(file: IO[bytes], left: int, size: int) -> Iterator[bytes]:
+def read_at_most(file: IO[bytes], left: int, size: int) -> Iterator[bytes]:
+    """So many bytes, or what is left, in pieces of `size` or less: a stream may give fewer at a time."""
     while left > 0 and (piece := file.read(min(size, left))):
         left -= len(piece)
         yield piece
