@@ -8,7 +8,12 @@ from hypothesis import strategies as st
 from covary.tables.faults import Faults
 from covary.tables.formats import csv_records
 from covary.tables.formats.csv_dialect import Dialect
-from covary.tables.formats.csv_records import count_cells, count_to_boundary, cut_blocks, find_record_boundary
+from covary.tables.formats.csv_records import (
+    count_cells,
+    count_to_boundary,
+    cut_records,
+    find_record_boundary,
+)
 
 cells = st.text(alphabet='ab1,"\n\r;', max_size=6)
 
@@ -27,24 +32,24 @@ def dialect_of(width, measured=()):
     return Dialect(",", '"', "utf-8", "\n", False, tuple(f"c{i}" for i in range(width)), 0, measured)
 
 
-def parsed(block):
-    return list(csv.reader(io.StringIO(block.decode(), newline="")))
+def parsed(text):
+    return list(csv.reader(io.StringIO(text.decode(), newline="")))
 
 
 def read(text, dialect, piece=1 << 20, size=1 << 20, beyond=None):
-    """The rows of a text, cut into blocks, and what is wrong with it."""
+    """The rows of a text, cut into pieces, and what is wrong with it."""
     faults = Faults()
     rows = []
     pieces = (text[at : at + piece] for at in range(0, len(text), piece))
-    for block in cut_blocks(pieces, dialect, faults, size, iter([beyond]) if beyond else None):
-        if block.separators is not None:
-            count_cells(block, dialect, faults)
-        rows += parsed(block.text)
+    for records in cut_records(pieces, dialect, faults, size, iter([beyond]) if beyond else None):
+        if records.separators is not None:
+            count_cells(records, dialect, faults)
+        rows += parsed(records.text)
     return rows, faults
 
 
 @given(csv_files(), st.integers(1, 60), st.integers(1, 60))
-def test_blocks_end_at_records_whatever_their_size(file, piece, size):
+def test_pieces_end_at_records_whatever_their_size(file, piece, size):
     rows, text = file
     got, faults = read(text, dialect_of(len(rows[0])), piece, size)
     assert got == parsed(text)
@@ -75,7 +80,7 @@ damaged_lines = st.lists(
 
 @given(damaged_lines, st.integers(1, 80), st.integers(1, 80), st.booleans())
 @example([b"1,2", b'"5,6', b"1,2", b"1,2", b'9",10', b"1,2"], 1, 1, True)
-def test_stray_quotes_give_the_same_rows_whatever_the_blocks(lines, piece, size, closed):
+def test_stray_quotes_give_the_same_rows_whatever_the_pieces(lines, piece, size, closed):
     text = b"\n".join(lines) + b"\n" * closed
     dialect = dialect_of(2, (0, 1))
     rows, faults = read(text, dialect)
@@ -146,9 +151,9 @@ def test_an_unclosed_quote_does_not_swallow_the_rest_of_a_large_file(monkeypatch
     monkeypatch.setattr(csv_records, "LONGEST_RECORD", 400)
     pieces = [b'a,"b\n', *[b"c,d\n"] * 1000]
     faults = Faults()
-    found = list(cut_blocks(pieces, dialect_of(2), faults, 100))
-    assert max(len(block.text) for block in found) < 1000
-    assert sum(len(parsed(block.text)) for block in found) == 1001
+    found = list(cut_records(pieces, dialect_of(2), faults, 100))
+    assert max(len(records.text) for records in found) < 1000
+    assert sum(len(parsed(records.text)) for records in found) == 1001
     assert faults.counts == {"stray": 1}
 
 

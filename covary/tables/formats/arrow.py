@@ -175,9 +175,8 @@ def _read_message(file: IO[bytes], start: int) -> "tuple[_Table, int]":
 
 
 def _measure_buffers(file: IO[bytes], batch: "_Table", body: int) -> int:
-    buffers = [
-        struct.unpack_from("<qq", batch.data, position) for position in batch.structs(BATCH_BUFFERS, 16)
-    ]
+    positions = batch.structs(BATCH_BUFFERS, 16)
+    buffers = [struct.unpack_from("<qq", batch.data, position) for position in positions]
     if not batch.position_of(BATCH_COMPRESSION):
         return sum(length for _, length in buffers)
     total = 0

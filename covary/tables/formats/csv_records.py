@@ -30,8 +30,8 @@ KINDS = {
 }
 
 
-class Block(NamedTuple):
-    """The records of a part of a file, with no quote where none can be."""
+class Records(NamedTuple):
+    """Some records of a file, with no quote where none can be."""
 
     text: bytes
     separators: int | None  # how many delimiters stand between cells; None if its cells have been counted
@@ -128,14 +128,14 @@ def _with_last(pieces: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
     yield b"", True
 
 
-def cut_blocks(
+def cut_records(
     pieces: Iterable[bytes],
     dialect: Dialect,
     faults: Faults,
     size: int,
     beyond: Iterator[bytes] | None = None,
-) -> Iterator[Block]:
-    """The records of a record-aligned stream in blocks of about `size` bytes, with what is wrong counted.
+) -> Iterator[Records]:
+    """The records of a record-aligned stream, about `size` bytes at a time, with what is wrong counted.
 
     `beyond` is what follows the stream in its file, to tell a stray quote at its end; None if nothing does.
     """
@@ -148,9 +148,9 @@ def cut_blocks(
         if held < wanted and not final:
             continue
         text = b"".join(waiting)
-        stop, block = scanner.cut(text, final, beyond, faults)
-        if block.text:
-            yield block
+        stop, records = scanner.cut(text, final, beyond, faults)
+        if records.text:
+            yield records
         text = text[stop:]
         if len(text) >= LONGEST_RECORD and not stop:
             faults.rows += 1
@@ -216,16 +216,16 @@ class _Scanner:
 
     def cut(
         self, text: bytes, final: bool, beyond: Iterator[bytes] | None, faults: Faults
-    ) -> tuple[int, Block]:
+    ) -> tuple[int, Records]:
         """The records that the text holds as a whole, and where they end."""
         stop = len(text) if final else text.rfind(self.dialect.line_end.encode()) + 1
         whole, ends_file = text[:stop], final and beyond is None
         separators = count_separators(whole, self.dialect)
         if separators is not None:
-            return stop, Block(whole, separators, ends_file)
+            return stop, Records(whole, separators, ends_file)
         if len(whole) < COMPILED_FROM and (rows := self.count_sound_records(whole)):
             faults.rows += rows
-            return stop, Block(whole, None, False)
+            return stop, Records(whole, None, False)
         stop, edits = self.advance(text, 0, len(text), ends_file)
         if final and beyond is not None:
             stop, edits = self._look_beyond(text, stop, edits, beyond)
@@ -234,7 +234,7 @@ class _Scanner:
         strays = [text[start:end] for start, end, stray_at in edits if stray_at >= 0]
         if strays:
             faults.add(STRAY, 0, min(strays).decode(self.dialect.text_encoding, "replace"))
-        return stop, Block(_rewrite(whole, edits, self.dialect) if edits else whole, None, False)
+        return stop, Records(_rewrite(whole, edits, self.dialect) if edits else whole, None, False)
 
     def count_sound_records(self, text: bytes) -> int:
         """How many records a text has, some of several lines, if none can be doubted; else 0.
@@ -306,11 +306,11 @@ def _read_at_least(size: int, pieces: Iterator[bytes]) -> bytes:
     return b"".join(read)
 
 
-def count_cells(block: Block, dialect: Dialect, faults: Faults) -> None:
-    """Count the rows of a block, and those that have too few cells or too many."""
+def count_cells(records: Records, dialect: Dialect, faults: Faults) -> None:
+    """Count the rows, and those that have too few cells or too many."""
     scanner = _Scanner(dialect)
-    scanner.advance(block.text, 0, len(block.text), True)
-    scanner.note(block.text, block.ends_file, faults)
+    scanner.advance(records.text, 0, len(records.text), True)
+    scanner.note(records.text, records.ends_file, faults)
 
 
 def count_separators(text: bytes, dialect: Dialect) -> int | None:

@@ -20,7 +20,7 @@ from covary.tables.formats.csv_dialect import (
 )
 from covary.tables.formats.csv_records import count_cells, split_records
 from covary.tables.formats.encodings import NAMES, is_ascii
-from covary.tables.formats.text_bytes import CELLS_AT_ONCE, cut_text, open_text, read_at_most, read_blocks
+from covary.tables.formats.text_bytes import CELLS_AT_ONCE, cut_text, open_text, read_at_most, read_records
 from covary.tables.reader import FileReader, FileStart, Layout, Range, RowRequest
 from covary.tables.source import TableSource
 
@@ -62,27 +62,27 @@ class CsvReader(FileReader):
         return cut_text(source, layout.dialect or LINES, chunk_bytes)
 
     def frames(self, request: RowRequest) -> Iterator[pl.DataFrame]:
-        """The rows of a part of a CSV file, block by block, with what is wrong counted."""
+        """The rows of a part of a CSV file, with what is wrong counted."""
         source, faults = request.source, request.faults
         dialect = request.layout.dialect or LINES
         width = len(dialect.columns)
-        for block in read_blocks(request, dialect):
+        for records in read_records(request, dialect):
             rows = bare = 0
-            lines = _count_too_many_lines(block.text, dialect)
-            if lines > MOST_CELLS_PER_BYTE * len(block.text) // width:
+            lines = _count_too_many_lines(records.text, dialect)
+            if lines > MOST_CELLS_PER_BYTE * len(records.text) // width:
                 reason = f"its header names {width:,} columns, but most of its {lines:,} lines have few cells"
                 raise UnreadableTable(source.location.shown, f"{reason}: it is not one table")
             most = max(1, CELLS_AT_ONCE // width)
-            for text in split_records(block.text, dialect, most) if lines else [block.text]:
+            for text in split_records(records.text, dialect, most) if lines else [records.text]:
                 frame, beyond = _parse_records(text, dialect, request.columns)
                 rows, bare = rows + frame.height, bare + beyond.null_count()
                 yield frame
-            if block.separators is None:
+            if records.separators is None:
                 continue
-            if block.separators == rows * (width - 1) and bare == rows:
+            if records.separators == rows * (width - 1) and bare == rows:
                 faults.rows += rows
             else:
-                count_cells(block, dialect, faults)
+                count_cells(records, dialect, faults)
 
 
 READER = CsvReader()
@@ -153,7 +153,7 @@ def _count_too_many_lines(text: bytes, dialect: Dialect) -> int:
 
 def _parse_records(text: bytes, dialect: Dialect, columns: list[str]) -> tuple[pl.DataFrame, pl.Series]:
     """The wanted columns of all records, and the cells right beyond those of the header."""
-    # A header of our own gives every block the same width, however ragged its first line is.
+    # A header of our own gives every frame the same width, however ragged its first line is.
     names = [str(position) for position in range(len(dialect.columns) + 1)]
     header = dialect.delimiter.join(names) + dialect.line_end
     wanted = set(columns)

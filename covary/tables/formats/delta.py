@@ -146,9 +146,8 @@ def _read_schema(table: "DeltaTable") -> TableSchema:
 
 def _list_data_files(table: "DeltaTable") -> list[DataFile]:
     """Every data file of the version, in the order in which they were written."""
-    actions = pa.table(table.get_add_actions()).sort_by(
-        [("modification_time", "ascending"), ("path", "ascending")]
-    )
+    order = [("modification_time", "ascending"), ("path", "ascending")]
+    actions = pa.table(table.get_add_actions()).sort_by(order)
     parted = "partition" in actions.column_names
     partitions = actions["partition"].to_pylist() if parted else [{}] * actions.num_rows
     rows = zip(actions["path"].to_pylist(), actions["size_bytes"].to_pylist(), partitions, strict=True)

@@ -112,10 +112,10 @@ def _open_table(path: str) -> "Table":
     if not location.is_url:
         require_files_in(f"{path}/{METADATA}")
     listed = Location(f"{path}/{METADATA}").files()
-    numbered = {match: name for name in listed if (match := METADATA_FILE.fullmatch(name))}
-    if not numbered:
+    matches = [match for match in map(METADATA_FILE.fullmatch, listed) if match]
+    if not matches:
         raise ValueError(f"there is no *.metadata.json in its folder {METADATA!r}")
-    newest = numbered[max(numbered, key=lambda match: (int(match[1]), match[0]))]
+    newest = max(matches, key=lambda match: (int(match[1]), match[0]))[0]
     with explain_failures(path, f"{METADATA}/{newest}"):
         file, files = f"{path}/{METADATA}/{newest}", _make_reader_below(path)
         is_packed = newest.endswith(PACKED_METADATA)

@@ -6,6 +6,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator
+from itertools import chain
 
 import polars as pl
 
@@ -14,13 +15,13 @@ from covary.tables.faults import NOT_OBJECTS
 from covary.tables.formats.csv_dialect import LINES, SAMPLE_BYTES
 from covary.tables.formats.csv_records import split_records
 from covary.tables.formats.encodings import utf16_byte_order
-from covary.tables.formats.text_bytes import CELLS_AT_ONCE, cut_text, open_text, read_blocks
+from covary.tables.formats.text_bytes import CELLS_AT_ONCE, cut_text, open_text, read_records
 from covary.tables.reader import FileReader, FileStart, Layout, Range, RowRequest
 from covary.tables.skipped import NotATable, Why
 from covary.tables.source import TableSource
 
 HALF_A_CHARACTER = re.compile("[\ud800-\udfff]")
-LONGEST_INTEGER = 38  # digits, so that it fits in 128 bits: Polars reads no block with a longer one
+LONGEST_INTEGER = 38  # digits, so that it fits in 128 bits: Polars reads no text with a longer one
 
 
 class JsonLinesReader(FileReader):
@@ -64,12 +65,12 @@ class JsonLinesReader(FileReader):
         return cut_text(source, LINES, chunk_bytes)
 
     def frames(self, request: RowRequest) -> Iterator[pl.DataFrame]:
-        """The rows of a part of a JSON Lines file, block by block, with what is wrong counted."""
+        """The rows of a part of a JSON Lines file, with what is wrong counted."""
         columns, faults = request.columns, request.faults
         schema = dict.fromkeys(columns, pl.String)  # whatever the type, so that no part infers its own
         most = max(1, CELLS_AT_ONCE // max(len(columns), 1))
-        blocks = read_blocks(request, LINES)
-        for piece in (piece for block in blocks for piece in split_records(block.text, LINES, most)):
+        texts = (records.text for records in read_records(request, LINES))
+        for piece in chain.from_iterable(split_records(text, LINES, most) for text in texts):
             text = piece.removeprefix(codecs.BOM_UTF8)
             try:
                 frame = pl.read_ndjson(text, schema=schema)

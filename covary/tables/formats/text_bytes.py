@@ -12,12 +12,12 @@ from typing import IO
 from covary.tables.compression import UNPACKERS
 from covary.tables.faults import NOT_UTF8, Faults
 from covary.tables.formats.csv_dialect import Dialect
-from covary.tables.formats.csv_records import Block, cut_blocks, find_ranges
+from covary.tables.formats.csv_records import Records, cut_records, find_ranges
 from covary.tables.location import Location
 from covary.tables.reader import Range, RowRequest
 from covary.tables.source import TableSource
 
-CELLS_AT_ONCE = 1 << 25  # of a block of text, once parsed: 16 bytes each at least
+CELLS_AT_ONCE = 1 << 25  # of text, once parsed: 16 bytes each at least
 BEYOND_BYTES = 256 << 10
 
 
@@ -60,8 +60,8 @@ def cut_text(source: TableSource, dialect: Dialect, chunk_bytes: int) -> list[Ra
         return find_ranges(file, source.size, dialect, chunk_bytes)
 
 
-def read_blocks(request: RowRequest, dialect: Dialect) -> Iterator[Block]:
-    """The records that are asked for in blocks of UTF-8, with what is wrong counted."""
+def read_records(request: RowRequest, dialect: Dialect) -> Iterator[Records]:
+    """The records that are asked for, in UTF-8, some at a time, with what is wrong counted."""
     source, size, faults = request.source, request.size, request.faults
     start, stop = request.part
     with open_text(source) as file:
@@ -71,8 +71,8 @@ def read_blocks(request: RowRequest, dialect: Dialect) -> Iterator[Block]:
             file.seek(start)
             pieces = read_at_most(file, stop - start, size)
             beyond = iter(lambda: file.read(BEYOND_BYTES), b"") if stop < source.size else None
-        for block in cut_blocks(pieces, dialect, faults, size, beyond):
-            yield block._replace(text=_decode_to_utf8(block.text, dialect.text_encoding, faults))
+        for records in cut_records(pieces, dialect, faults, size, beyond):
+            yield records._replace(text=_decode_to_utf8(records.text, dialect.text_encoding, faults))
 
 
 def read_at_most(file: IO[bytes], left: int, size: int) -> Iterator[bytes]:
@@ -101,16 +101,16 @@ def _cp1252_instead(error: UnicodeError) -> tuple[str, int]:
 codecs.register_error("covary.cp1252", _cp1252_instead)
 
 
-def _decode_to_utf8(block: bytes, encoding: str, faults: Faults) -> bytes:
-    """A block in UTF-8; a byte that isn't UTF-8 is read as cp1252, wherever the blocks happen to end."""
+def _decode_to_utf8(text: bytes, encoding: str, faults: Faults) -> bytes:
+    """Whole records in UTF-8; a byte that isn't UTF-8 is read as cp1252, wherever the text happens to end."""
     if encoding != "utf-8":
-        return block.decode(encoding, "replace").encode()
-    if block.isascii():
-        return block
+        return text.decode(encoding, "replace").encode()
+    if text.isascii():
+        return text
     try:
-        block.decode()
+        text.decode()
     except UnicodeDecodeError:
-        lost = block.decode(errors="replace").count("\ufffd") - block.count("\ufffd".encode())
+        lost = text.decode(errors="replace").count("\ufffd") - text.count("\ufffd".encode())
         faults.add(NOT_UTF8, lost)
-        return block.decode("utf-8", "covary.cp1252").encode()
-    return block
+        return text.decode("utf-8", "covary.cp1252").encode()
+    return text
