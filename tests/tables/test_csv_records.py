@@ -61,10 +61,10 @@ def test_a_boundary_told_by_the_bytes_around_it_is_a_true_one(file, data):
     rows, text = file
     at = data.draw(st.integers(1, len(text)))
     begin = data.draw(st.integers(0, at - 1))
-    found = find_record_boundary(text[begin:], at - begin, dialect_of(len(rows[0])))
+    boundary = find_record_boundary(text[begin:], at - begin, dialect_of(len(rows[0])))
     counted = count_to_boundary([text], at, dialect_of(len(rows[0])))
     if b'"' in text[begin:]:
-        assert found is None or begin + found == counted
+        assert boundary is None or begin + boundary == counted
     assert parsed(text[:counted]) + parsed(text[counted:]) == parsed(text)
 
 
@@ -95,9 +95,9 @@ def test_stray_quotes_give_the_same_rows_wherever_a_file_is_cut(lines, data):
     dialect = dialect_of(2, (0, 1))
     rows, faults = read(text, dialect)
     counted = count_to_boundary([text], at, dialect)
-    found = find_record_boundary(text[begin:], at - begin, dialect)
+    boundary = find_record_boundary(text[begin:], at - begin, dialect)
     if b'"' in text[begin:]:
-        assert found is None or begin + found == counted
+        assert boundary is None or begin + boundary == counted
     first, in_first = read(text[:counted], dialect, beyond=text[counted:])
     second, in_second = read(text[counted:], dialect)
     in_first.include(in_second)
@@ -142,18 +142,18 @@ def test_long_text_passes_as_regular_wherever_its_quotes_lie():
 def test_a_stray_quote_does_not_move_the_boundaries_after_it():
     text = b'a,5" x,"q"\n' + b'b,"c\nd","e"\n' * 50
     dialect = dialect_of(3)
-    found = find_record_boundary(text[5:], 300, dialect)
-    assert found is not None
-    assert text[5 + found :].startswith(b"b,")
+    boundary = find_record_boundary(text[5:], 300, dialect)
+    assert boundary is not None
+    assert text[5 + boundary :].startswith(b"b,")
 
 
 def test_an_unclosed_quote_does_not_swallow_the_rest_of_a_large_file(monkeypatch):
     monkeypatch.setattr(csv_records, "LONGEST_RECORD", 400)
     pieces = [b'a,"b\n', *[b"c,d\n"] * 1000]
     faults = Faults()
-    found = list(cut_records(pieces, dialect_of(2), faults, 100))
-    assert max(len(records.text) for records in found) < 1000
-    assert sum(len(parsed(records.text)) for records in found) == 1001
+    texts = [records.text for records in cut_records(pieces, dialect_of(2), faults, 100)]
+    assert max(map(len, texts)) < 1000
+    assert sum(len(parsed(text)) for text in texts) == 1001
     assert faults.counts == {"stray": 1}
 
 

@@ -58,9 +58,9 @@ def test_reads_each_table_of_a_zip(tmp_path):
     with zipfile.ZipFile(tmp_path / "t.zip", "w") as archive:
         archive.writestr("a.csv", TEXT)
         archive.writestr("b.jsonl", b'{"x": 1}\n')
-    found, *_ = find_tables([tmp_path])
-    assert read_whole(found[0]).equals(FRAME)
-    assert read_whole(found[1]).rows() == [("1",)]
+    listed, *_ = find_tables([tmp_path])
+    assert read_whole(listed[0]).equals(FRAME)
+    assert read_whole(listed[1]).rows() == [("1",)]
 
 
 def test_a_zip_is_listed_once_for_all_of_its_members(tmp_path):
@@ -92,9 +92,9 @@ def test_members_of_a_zip_that_cannot_be_read_are_tables_with_a_problem(tmp_path
     content[directory + 8] |= 1  # the bit that says encrypted, in the directory and at the member itself
     content[6] |= 1
     file.write_bytes(content)
-    found, *_ = find_tables([file])
-    assert [table.member for table in found] == ["empty.csv", "good.csv", "locked.csv"]
-    empty, good, locked = found
+    members, *_ = find_tables([file])
+    assert [table.member for table in members] == ["empty.csv", "good.csv", "locked.csv"]
+    empty, good, locked = members
     assert read_layout(good).columns == ("zip", "x")
     for table, reason in ((empty, "empty"), (locked, "encrypted")):
         with pytest.raises(UnreadableTable, match=reason):

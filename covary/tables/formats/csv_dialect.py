@@ -139,17 +139,17 @@ def sniff(sample: bytes, elsewhere: bytes = b"") -> Dialect:
     text = [line.decode(text_encoding, "replace").replace("\r", "") for line in written]
     lines = _Lines(text, list(accumulate(map(len, written), initial=start)))
     seen = b"".join(written)
-    quote: str | None = _choose_quote(seen)
+    quote = _choose_quote(seen)
     delimiter, records = _split_into_records(lines, seen, quote)
-    if quote and quote.encode() in seen and _are_only_marks(seen, delimiter, quote):
-        quote = None
-        records = lines.read(delimiter, quote)
+    no_quotes = quote.encode() in seen and _are_only_marks(seen, delimiter, quote)
+    if no_quotes:
+        records = lines.read(delimiter, None)
     has_header, columns, body_start = find_header(records, start)
     body = [record.cells for record in records if record.stop > body_start]
     measured = _find_measured_columns(body, len(columns))
     return Dialect(
-        delimiter, quote, encoding.name, line_end, has_header, columns, body_start, measured,
-        encoding.guessed, encoding.doubtful,
+        delimiter, None if no_quotes else quote, encoding.name, line_end,
+        has_header, columns, body_start, measured, encoding.guessed, encoding.doubtful,
     )  # fmt: skip
 
 
@@ -202,7 +202,7 @@ def _choose_quote(sample: bytes) -> str:
     return "'" if opened >= 2 and opened == closed and 2 * opened == sample.count(b"'") else '"'
 
 
-def _split_into_records(lines: _Lines, seen: bytes, quote: str | None) -> tuple[str, list[Record]]:
+def _split_into_records(lines: _Lines, seen: bytes, quote: str) -> tuple[str, list[Record]]:
     """The delimiter, and the records that it makes."""
     parses: dict[str, list[Record]] = {}
     for delimiters in (DELIMITERS, WEAK_DELIMITERS):
@@ -210,10 +210,10 @@ def _split_into_records(lines: _Lines, seen: bytes, quote: str | None) -> tuple[
         widths = {name: [len(record.cells) for record in records] for name, records in parses.items()}
         if delimiter := _choose_delimiter(widths):
             records = parses[delimiter]
-            if quote and records[-1].stop != lines.starts[len(records)]:  # some have several lines
+            if records[-1].stop != lines.starts[len(records)]:  # some have several lines
                 records = lines.read_apart(delimiter, quote)
             return delimiter, records
-    if quote and quote.encode() in seen and (split := _split_apart(lines, quote)):
+    if quote.encode() in seen and (split := _split_apart(lines, quote)):
         return split
     # One column: a delimiter that never occurs, lest commas in its text cut it.
     unused = next((name for name in (",", *DELIMITERS, "\x1f") if name.encode() not in seen), "\x1f")
