@@ -115,13 +115,11 @@ class _Lines:
 
     def _read_alone(self, line: int, delimiter: str, quote: str) -> list[str]:
         """The cells of a line read by itself, without a quote that isn't closed on it."""
-        text = self.lines[line].rstrip("\n")
-        for cells in csv.reader([text], delimiter=delimiter, quotechar=quote):
-            open_ = csv_scan.stray_quote(text.encode(), ord(delimiter), ord(quote))
-            if open_ < 0:
-                return cells
-            text = (text.encode()[:open_] + text.encode()[open_ + 1 :]).decode()
-        return next(csv.reader([text], delimiter=delimiter, quotechar=quote), [])
+        text = self.lines[line].rstrip("\n").encode()
+        stray_at = csv_scan.stray_quote(text, ord(delimiter), ord(quote))
+        if stray_at >= 0:
+            text = text[:stray_at] + text[stray_at + 1 :]
+        return next(csv.reader([text.decode()], delimiter=delimiter, quotechar=quote))
 
 
 def sniff(sample: bytes, elsewhere: bytes = b"") -> Dialect:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import IO, NamedTuple
 
 import numpy as np
@@ -44,8 +45,7 @@ def find_ranges(file: IO[bytes], size: int, dialect: Dialect, chunk_bytes: int) 
     for position in range(dialect.body_start + chunk_bytes, size, chunk_bytes):
         if position > starts[-1]:
             starts.append(_find_boundary(file, position, starts[-1], dialect))
-    stops = [*starts[1:], size]
-    return [(start, stop) for start, stop in zip(starts, stops, strict=True) if start < stop]
+    return [(start, stop) for start, stop in pairwise([*starts, size]) if start < stop]
 
 
 def _find_boundary(file: IO[bytes], position: int, known: int, dialect: Dialect) -> int:

@@ -84,9 +84,13 @@ def require_log_below(path: str, *, commits: bool) -> None:
     `commits`: whether to look at the commits, too, which name no parts of a checkpoint.
     """
     log = f"{path}/{DELTA_LOG}"
+    names = Location(log).files()
+    last = _find_last_whole_checkpoint(names)
+    # Of what tells the newest version: that checkpoint, and all since then.
+    kinds = (CHECKPOINT, COMMIT, COMPACTED) if commits else (CHECKPOINT,)
     sidecars: list[str] = []
-    for name in _list_current_files(path):
-        if not (commits or CHECKPOINT.fullmatch(name)):
+    for name in names:
+        if not any((match := kind.fullmatch(name)) and match[1] >= last for kind in kinds):
             continue
         look = _check_parquet if name.endswith(".parquet") else _check_json
         sidecars += look(f"{log}/{name}", path)
@@ -94,18 +98,6 @@ def require_log_below(path: str, *, commits: bool) -> None:
         if "/" in unquote(sidecar) or ":" in sidecar:
             raise LiesOutside(sidecar)
         _check_parquet(f"{log}/{SIDECARS}/{sidecar}", path)
-
-
-def _list_current_files(path: str) -> list[str]:
-    """The files of the log that tell the newest version: the last whole checkpoint, and all since then."""
-    names = Location(f"{path}/{DELTA_LOG}").files()
-    last = _find_last_whole_checkpoint(names)
-    return [
-        name
-        for name in names
-        for match in [COMMIT.fullmatch(name) or COMPACTED.fullmatch(name) or CHECKPOINT.fullmatch(name)]
-        if match and match[1] >= last
-    ]
 
 
 def _find_last_whole_checkpoint(names: Collection[str]) -> str:

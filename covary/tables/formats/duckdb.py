@@ -11,7 +11,7 @@ import pyarrow as pa
 from covary.errors import MissingPart
 from covary.tables.arrow_frames import find_plain_columns, from_arrow, gather_frames, is_text
 from covary.tables.files import require_files
-from covary.tables.formats.sql_rows import cut_numbers, quoted, share_file
+from covary.tables.formats.sql_rows import cut_numbers, quote_name, share_file
 from covary.tables.location import Location
 from covary.tables.reader import WHOLE, Layout, Range, Reader, RowRequest
 from covary.tables.source import TableSource
@@ -107,7 +107,7 @@ def _find_relation(database: "DuckDBPyConnection", source: TableSource) -> tuple
     """How a table is called in SQL, and whether it's a view."""
     for schema, name, cells in database.execute(LISTING).fetchall():
         if _name_member(schema, name) == source.member:
-            return f"{quoted(schema)}.{quoted(name)}", cells is None
+            return f"{quote_name(schema)}.{quote_name(name)}", cells is None
     raise ValueError("it is no longer there")
 
 
@@ -123,7 +123,7 @@ def _write_expression(field: pa.Field) -> str:
         way = NOT_HUGE
     elif pa.types.is_date(field.type) or pa.types.is_timestamp(field.type):
         way = IN_REACH
-    return way.format(quoted(field.name))
+    return way.format(quote_name(field.name))
 
 
 def _name_member(schema: str, name: str) -> str:

@@ -20,7 +20,7 @@ from covary.tables.reader import FileReader, FileStart, Layout, Range, RowReques
 from covary.tables.skipped import NotATable, Why
 from covary.tables.source import TableSource
 
-HALF_A_CHARACTER = re.compile("[\ud800-\udfff]")
+COLUMN_NAME = re.compile("[^\ud800-\udfff]+")  # Polars reads none that is empty or has half a character
 LONGEST_INTEGER = 38  # digits, so that it fits in 128 bits: Polars reads no text with a longer one
 
 
@@ -51,14 +51,15 @@ class JsonLinesReader(FileReader):
             raise UnreadableTable(source.location.shown, "JSON Lines in UTF-16; convert it to UTF-8")
         nested: Counter[str] = Counter()
         plain: Counter[str] = Counter()
-        for row in _json_objects(sample):
+        for row in _parse_objects(sample):
             for name, value in row.items():
                 nested[name] += isinstance(value, dict | list)
                 plain[name] += isinstance(value, bool | int | float | str)
         if not nested:
             raise UnreadableTable(source.location.shown, "no JSON object on any of its first lines")
         # One odd cell is no reason to lose a column.
-        return Layout(tuple(name for name in nested if _is_a_name(name) and nested[name] <= plain[name]))
+        names = (name for name in nested if nested[name] <= plain[name])
+        return Layout(tuple(filter(COLUMN_NAME.fullmatch, names)))
 
     def ranges(self, source: TableSource, layout: Layout, chunk_bytes: int) -> list[Range]:
         """The bytes of the parts of a table; none if it can only be read from its start."""
@@ -75,7 +76,7 @@ class JsonLinesReader(FileReader):
             try:
                 frame = pl.read_ndjson(text, schema=schema)
             except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
-                rows = ({name: row[name] for name in columns if name in row} for row in _json_objects(text))
+                rows = ({name: row[name] for name in columns if name in row} for row in _parse_objects(text))
                 good = [json.dumps(row).encode() for row in rows]
                 frame = (
                     pl.read_ndjson(b"\n".join(good), schema=schema) if good else pl.DataFrame(schema=schema)
@@ -90,27 +91,22 @@ class JsonLinesReader(FileReader):
 READER = JsonLinesReader()
 
 
-def _is_a_name(name: str) -> bool:
-    """Whether a field's name can be a column's: Polars reads none that is empty or half a character."""
-    return name != "" and not HALF_A_CHARACTER.search(name)
-
-
-def _json_objects(text: bytes) -> Iterator[dict[str, object]]:
+def _parse_objects(text: bytes) -> Iterator[dict[str, object]]:
     """The objects of JSON Lines; a line that isn't one (a truncated last one, say) is passed over."""
     for line in text.split(b"\n"):
         try:
             # NaN and Infinity, which JSON does not have, and numbers that Polars does not are left as text.
-            row = json.loads(line, parse_constant=str, parse_int=_integer, parse_float=_decimal)
+            row = json.loads(line, parse_constant=str, parse_int=_parse_integer, parse_float=_parse_decimal)
         except (ValueError, RecursionError):  # no JSON, or so deeply nested that none can be read
             continue
         if isinstance(row, dict):
             yield row
 
 
-def _integer(text: str) -> int | str:
+def _parse_integer(text: str) -> int | str:
     return int(text) if len(text) <= LONGEST_INTEGER else text
 
 
-def _decimal(text: str) -> float | str:
+def _parse_decimal(text: str) -> float | str:
     number = float(text)
     return number if math.isfinite(number) else text

@@ -11,7 +11,7 @@ import polars as pl
 from covary.errors import MissingPart
 from covary.secrets import Secrets
 from covary.tables.arrow_frames import from_arrow
-from covary.tables.formats.sql_rows import cut_numbers, literal, quoted
+from covary.tables.formats.sql_rows import cut_numbers, quote_name, quote_text
 from covary.tables.location import Location
 from covary.tables.reader import Layout, Range, Reader, RowRequest
 from covary.tables.source import TableSource
@@ -146,7 +146,7 @@ class PostgresqlReader(Reader):
         if not source.snapshot:
             return []
         with _open_cursor(source.location.text) as cursor:
-            cursor.execute(SHAPE.format(literal(str(source.member))))
+            cursor.execute(SHAPE.format(quote_text(str(source.member))))
             blocks = int(cursor.fetchone()[0])
         if blocks < 2:
             return []
@@ -161,7 +161,7 @@ class PostgresqlReader(Reader):
             expressions = _write_expressions(cursor, source)
             if not set(columns) <= set(expressions):
                 raise ValueError(CHANGED)
-            listed = ", ".join(f"{expressions[column]} AS {quoted(column)}" for column in columns)
+            listed = ", ".join(f"{expressions[column]} AS {quote_name(column)}" for column in columns)
             rows = f"FROM {source.member}"
             if stop >= 0:
                 rows = f"FROM ONLY {source.member} WHERE ctid >= '({start},0)' AND ctid < '({stop},0)'"
@@ -178,11 +178,11 @@ READER = PostgresqlReader()
 
 def _write_expressions(cursor: "Cursor", source: TableSource) -> dict[str, str]:
     """How each column is read, but for those that can be neither a key nor a number, like lists."""
-    cursor.execute(COLUMNS.format(literal(str(source.member))))
+    cursor.execute(COLUMNS.format(quote_text(str(source.member))))
     expressions = {}
     for name, type_name, type_type in cursor.fetchall():
         if way := AS_TEXT if type_type == ENUM else EXPRESSIONS.get(type_name):
-            expressions[name] = way.format(quoted(name))
+            expressions[name] = way.format(quote_name(name))
     return expressions
 
 
@@ -191,7 +191,7 @@ def _refuse_another_file(cursor: "Cursor", source: TableSource) -> None:
 
     Our transaction has it locked against that by now, so that it can't happen after this.
     """
-    cursor.execute(FILE.format(literal(str(source.member))))
+    cursor.execute(FILE.format(quote_text(str(source.member))))
     expected = source.version.partition(" ")[0]
     if expected and str(cursor.fetchone()[0]) != expected:
         raise ValueError(CHANGED)
@@ -213,7 +213,7 @@ def _open_cursor(url: str, snapshot: str = "", hold: bool = False) -> "Iterator[
                 ask.execute(LOOK_FOR_US)
             ask.execute(f"BEGIN {level} READ ONLY")
             if snapshot:
-                ask.execute(f"SET TRANSACTION SNAPSHOT {literal(snapshot)}")
+                ask.execute(f"SET TRANSACTION SNAPSHOT {quote_text(snapshot)}")
             # Rows in the order of their blocks, whoever else is reading.
             ask.execute("SET LOCAL synchronize_seqscans = off")
             ask.execute("SET LOCAL max_parallel_workers_per_gather = 0")

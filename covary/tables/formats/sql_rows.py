@@ -59,11 +59,11 @@ def cut_numbers(first: int, stop: int, size: int, chunk_bytes: int) -> list[Rang
     return list(pairwise(bounds))
 
 
-def quoted(name: str) -> str:
+def quote_name(name: str) -> str:
     """Write the name of a table or a column into a statement, where no driver takes a parameter for it."""
     return '"' + name.replace('"', '""') + '"'
 
 
-def literal(text: str) -> str:
+def quote_text(text: str) -> str:
     """Write a text into a statement."""
     return "'" + text.replace("'", "''") + "'"

@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 
 from covary.tables.files import require_files
-from covary.tables.formats.sql_rows import cut_numbers, fetch_text_frames, quoted, share_file
+from covary.tables.formats.sql_rows import cut_numbers, fetch_text_frames, quote_name, share_file
 from covary.tables.location import Location
 from covary.tables.reader import WHOLE, Layout, Range, Reader, RowRequest
 from covary.tables.source import TableSource
@@ -77,7 +77,7 @@ class SqliteReader(Reader):
             if number is None:
                 return []
             first, last = database.execute(
-                f"SELECT min({number}), max({number}) FROM {quoted(str(source.member))}"
+                f"SELECT min({number}), max({number}) FROM {quote_name(str(source.member))}"
             ).fetchone()
         return [] if first is None else cut_numbers(first, last + 1, source.size, chunk_bytes)
 
@@ -85,7 +85,7 @@ class SqliteReader(Reader):
         """The rows with some numbers, or all, in batches of bounded size."""
         source, part, columns = request.source, request.part, request.columns
         with _open_database(source.location.text) as database:
-            rows = f"SELECT {', '.join(map(quoted, columns))} FROM {quoted(str(source.member))}"
+            rows = f"SELECT {', '.join(map(quote_name, columns))} FROM {quote_name(str(source.member))}"
             if part == WHOLE:
                 cursor = database.execute(rows)
             else:
@@ -155,7 +155,7 @@ def _find_row_number(database: sqlite3.Connection, table: str) -> str | None:
     taken = {name for (name,) in columns}
     number = next((name for name in ROW_NUMBERS if name not in taken), None)
     try:
-        database.execute(f"SELECT {number or 'NULL'} FROM {quoted(table)} LIMIT 0")
+        database.execute(f"SELECT {number or 'NULL'} FROM {quote_name(table)} LIMIT 0")
     except sqlite3.OperationalError as problem:
         if NO_NUMBERS in str(problem):  # a table WITHOUT ROWID
             return None
@@ -168,7 +168,7 @@ def _find_last_row(database: sqlite3.Connection, table: str) -> int:
         number = _find_row_number(database, table)
         if number is None:
             return 0
-        return max(0, database.execute(f"SELECT max({number}) FROM {quoted(table)}").fetchone()[0] or 0)
+        return max(0, database.execute(f"SELECT max({number}) FROM {quote_name(table)}").fetchone()[0] or 0)
     except sqlite3.DatabaseError as problem:
         if problem.sqlite_errorcode & PRIMARY_CODE != sqlite3.SQLITE_CORRUPT:
             raise
