@@ -60,14 +60,11 @@ def _is_header(names: list[str], body: list[list[str]]) -> bool:
         if not kinds or not name.strip():
             continue
         kind = max(dict.fromkeys(kinds), key=kinds.count)
-        a_year_on_top = bool(_YEAR.fullmatch(name)) and not any(map(_YEAR.fullmatch, cells))
+        year_on_top = _YEAR.fullmatch(name) and not any(map(_YEAR.fullmatch, cells))
+        number_is_name = year_on_top or (name.isdecimal() and counting_up)
         if kind == "text":
             votes -= 2 * (name in cells)
-        elif (
-            kinds.count(kind) >= 0.8 * len(kinds)
-            and not (name.isdecimal() and counting_up)
-            and not a_year_on_top
-        ):
+        elif kinds.count(kind) >= 0.8 * len(kinds) and not number_is_name:
             votes += 1 if _kind(name) != kind else -1
     return votes >= 0
 
