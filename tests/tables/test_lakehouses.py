@@ -335,7 +335,7 @@ def test_a_deletion_vector_goes_on_from_batch_to_batch(tmp_path):
 
 def test_a_deletion_vector_of_an_unknown_file_is_refused(tmp_path, monkeypatch):
     path = delta_by_hand(tmp_path / "t", [field("x", "integer")], [(ROWS, {}, [5])], ["deletionVectors"])
-    monkeypatch.setattr("covary.tables.formats.delta._uri", lambda table, path: path)
+    monkeypatch.setattr("covary.tables.formats.delta._make_uri", lambda table, path: path)
     with pytest.raises(UnreadableTable, match="its deletion vectors: they belong to files"):
         rows_of(path)
 

@@ -121,13 +121,14 @@ def measure_batches(file: IO[bytes]) -> Iterator[int]:
     dictionaries: dict[int, int] = {}
     try:
         for message, body in _read_messages(file):
-            kind, batch = message.number(KIND_FIELD, "<B"), message.table(MESSAGE_HEADER)
+            kind, batch = message.read_number(KIND_FIELD, "<B"), message.read_table(MESSAGE_HEADER)
             if kind == OF_RECORDS:
                 yield sum(dictionaries.values()) + _measure_buffers(file, batch, body)
             elif kind == OF_DICTIONARY:
-                number = batch.number(DICTIONARY_NUMBER, "<q")
-                before = dictionaries.get(number, 0) if batch.number(DICTIONARY_IS_MORE, "<B") else 0
-                dictionaries[number] = before + _measure_buffers(file, batch.table(DICTIONARY_DATA), body)
+                number = batch.read_number(DICTIONARY_NUMBER, "<q")
+                before = dictionaries.get(number, 0) if batch.read_number(DICTIONARY_IS_MORE, "<B") else 0
+                data = batch.read_table(DICTIONARY_DATA)
+                dictionaries[number] = before + _measure_buffers(file, data, body)
                 yield sum(dictionaries.values())
     except (struct.error, IndexError, ValueError, OverflowError, OSError):
         return
@@ -146,9 +147,9 @@ def _read_messages(file: IO[bytes]) -> "Iterator[tuple[_Table, int]]":
     if not 0 <= length <= LARGEST_MESSAGE or start < 0:
         return
     file.seek(start)
-    footer = _Table.root(file.read(length))
+    footer = _Table.read_root(file.read(length))
     for field in (FOOTER_DICTIONARIES, FOOTER_BATCHES):
-        for position in footer.structs(field, 24):
+        for position in footer.find_structs(field, 24):
             yield _read_message(file, struct.unpack_from("<q", footer.data, position)[0])
 
 
@@ -157,7 +158,7 @@ def _read_streamed_messages(file: IO[bytes], end: int) -> "Iterator[tuple[_Table
     while start < end and length >= 0:
         message, body = _read_message(file, start)
         yield message, body
-        length = message.number(MESSAGE_BODY_LENGTH, "<q")
+        length = message.read_number(MESSAGE_BODY_LENGTH, "<q")
         start = body + length
 
 
@@ -171,13 +172,13 @@ def _read_message(file: IO[bytes], start: int) -> "tuple[_Table, int]":
         start += 4
     if not length or length > LARGEST_MESSAGE:
         raise ValueError("no message where one should be")
-    return _Table.root(file.read(length)), start + length
+    return _Table.read_root(file.read(length)), start + length
 
 
 def _measure_buffers(file: IO[bytes], batch: "_Table", body: int) -> int:
-    positions = batch.structs(BATCH_BUFFERS, 16)
+    positions = batch.find_structs(BATCH_BUFFERS, 16)
     buffers = [struct.unpack_from("<qq", batch.data, position) for position in positions]
-    if not batch.position_of(BATCH_COMPRESSION):
+    if not batch.find(BATCH_COMPRESSION):
         return sum(length for _, length in buffers)
     total = 0
     for offset, length in buffers:
@@ -197,31 +198,31 @@ class _Table:
         self._offsets = position - int(struct.unpack_from("<i", data, position)[0])
 
     @classmethod
-    def root(cls, data: bytes) -> "_Table":
+    def read_root(cls, data: bytes) -> "_Table":
         return cls(data, struct.unpack_from("<I", data)[0])
 
-    def position_of(self, field: int) -> int:
+    def find(self, field: int) -> int:
         """Where a field is; 0 if it is not there."""
         if self._offsets < 0 or 4 + 2 * field >= struct.unpack_from("<H", self.data, self._offsets)[0]:
             return 0
         offset = int(struct.unpack_from("<H", self.data, self._offsets + 4 + 2 * field)[0])
         return self._position + offset if offset else 0
 
-    def number(self, field: int, kind: str) -> int:
+    def read_number(self, field: int, kind: str) -> int:
         """A number; 0 if it is not there."""
-        position = self.position_of(field)
+        position = self.find(field)
         return int(struct.unpack_from(kind, self.data, position)[0]) if position else 0
 
-    def table(self, field: int) -> "_Table":
+    def read_table(self, field: int) -> "_Table":
         """A table within this one."""
-        position = self.position_of(field)
+        position = self.find(field)
         if not position:
             raise ValueError("a table that should be there is not")
         return _Table(self.data, position + int(struct.unpack_from("<I", self.data, position)[0]))
 
-    def structs(self, field: int, size: int) -> range:
+    def find_structs(self, field: int, size: int) -> range:
         """Where the items of a vector of structs are."""
-        position = self.position_of(field)
+        position = self.find(field)
         if not position:
             return range(0)
         start = position + int(struct.unpack_from("<I", self.data, position)[0])

@@ -116,7 +116,7 @@ class _Lines:
     def _read_alone(self, line: int, delimiter: str, quote: str) -> list[str]:
         """The cells of a line read by itself, without a quote that isn't closed on it."""
         text = self.lines[line].rstrip("\n").encode()
-        stray_at = csv_scan.stray_quote(text, ord(delimiter), ord(quote))
+        stray_at = csv_scan.find_stray_quote(text, ord(delimiter), ord(quote))
         if stray_at >= 0:
             text = text[:stray_at] + text[stray_at + 1 :]
         return next(csv.reader([text.decode()], delimiter=delimiter, quotechar=quote))

@@ -78,7 +78,7 @@ def find_record_boundary(window: bytes, at: int, dialect: Dialect) -> int | None
         first = [_find_after_line_end(near, 1, line_end)]
         in_quotes = () if _begins_with_rows(near, quote, dialect) else (quote, quote + b"-" + quote)
         for before in (b"", b"-", *in_quotes):
-            end = scanner.end_of_record(before + near)
+            end = scanner.find_end_of_record(before + near)
             first.append(None if end is None else end - len(before))
         stops = {-1 if start is None else scanner.advance(near, start, to, False)[0] for start in set(first)}
         if len(stops) == 1 and min(stops) >= to:
@@ -209,9 +209,9 @@ class _Scanner:
             if edited < len(room):
                 return start, edits
 
-    def end_of_record(self, text: bytes) -> int | None:
+    def find_end_of_record(self, text: bytes) -> int | None:
         """The byte after the first record, or None if the text doesn't hold its end."""
-        stop = csv_scan.record(text, 0, *self.marks, True)[0]
+        stop = csv_scan.read_record(text, 0, *self.marks, True)[0]
         return stop + 1 if stop < len(text) else None
 
     def cut(
@@ -262,7 +262,7 @@ class _Scanner:
         opens &= np.searchsorted(within, stops) - np.searchsorted(within, starts) + 1 >= len(self.measured)
         delimiter, quote, _ = self.marks
         for start, stop in zip(starts[opens].tolist(), stops[opens].tolist(), strict=True):
-            cells, *_, fits = csv_scan.line(text, start, stop, delimiter, quote, self.measured)
+            cells, *_, fits = csv_scan.read_line(text, start, stop, delimiter, quote, self.measured)
             if fits and cells == len(self.measured):
                 return 0
         return len(ends)

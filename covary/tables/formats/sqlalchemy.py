@@ -107,9 +107,9 @@ def _connect(url: str) -> Iterator["tuple[Connection, ModuleType]"]:
         address = _parse_url(sqlalchemy, url)
         engine = sqlalchemy.create_engine(address, poolclass=sqlalchemy.NullPool, hide_parameters=True)
     except ImportError as problem:
-        raise _missing_package(url, PACKAGES.get(problem.name or "", problem.name)) from None
+        raise _explain_missing_package(url, PACKAGES.get(problem.name or "", problem.name)) from None
     except sqlalchemy.exc.NoSuchModuleError:
-        raise _missing_package(url, DIALECT_PACKAGES.get(_dialect(url))) from None
+        raise _explain_missing_package(url, DIALECT_PACKAGES.get(_find_dialect(url))) from None
     except (sqlalchemy.exc.ArgumentError, ValueError):
         raise OSError("this is no URL of a database; write it as dialect://user@host/database") from None
     try:
@@ -139,10 +139,10 @@ def _parse_url(sqlalchemy: ModuleType, url: str) -> "URL":
     return address
 
 
-def _missing_package(url: str, package: str | None) -> MissingPart:
-    advice = f"pip install '{package}'" if package else f"SQLAlchemy has none for {_dialect(url)}"
-    return MissingPart(f"reading {_dialect(url)}:// needs a package that is not installed: {advice}")
+def _explain_missing_package(url: str, package: str | None) -> MissingPart:
+    advice = f"pip install '{package}'" if package else f"SQLAlchemy has none for {_find_dialect(url)}"
+    return MissingPart(f"reading {_find_dialect(url)}:// needs a package that is not installed: {advice}")
 
 
-def _dialect(url: str) -> str:
+def _find_dialect(url: str) -> str:
     return url.partition("://")[0].partition("+")[0]

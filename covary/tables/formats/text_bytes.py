@@ -93,12 +93,12 @@ def _read_from_start(file: IO[bytes], dialect: Dialect, size: int) -> Iterator[b
         start = max(start - len(piece), 0)
 
 
-def _cp1252_instead(error: UnicodeError) -> tuple[str, int]:
+def _decode_as_cp1252(error: UnicodeError) -> tuple[str, int]:
     assert isinstance(error, UnicodeDecodeError)
     return error.object[error.start : error.end].decode("cp1252", "replace"), error.end
 
 
-codecs.register_error("covary.cp1252", _cp1252_instead)
+codecs.register_error("covary.cp1252", _decode_as_cp1252)
 
 
 def _decode_to_utf8(text: bytes, encoding: str, faults: Faults) -> bytes:
