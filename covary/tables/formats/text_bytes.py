@@ -27,12 +27,13 @@ def open_text(source: TableSource) -> Iterator[IO[bytes]]:
     with ExitStack() as stack:
         if source.compression == "zip":
             open_archive = _open_archive if source.version else _open_archive.__wrapped__
-            file = open_archive(source.location, source.version, os.getpid()).open(str(source.member))
+            archive = open_archive(source.location, source.version, os.getpid())
+            file = stack.enter_context(archive.open(str(source.member)))
         else:
             file = stack.enter_context(source.location.open())
             if source.compression:
-                file = UNPACKERS[source.compression](file)
-        yield stack.enter_context(file)
+                file = stack.enter_context(UNPACKERS[source.compression](file))
+        yield file
 
 
 @lru_cache(maxsize=1)
