@@ -21,8 +21,7 @@ from covary.columns.profile import profile_columns
 from covary.columns.reasons import Cause
 from covary.errors import UnreadableTable
 from covary.tables.discover import find_tables
-from covary.tables.formats import arrow, csv_rows, json_lines, sql_rows
-from covary.tables.formats import csv_records as csvsplit
+from covary.tables.formats import arrow, csv_records, csv_rows, json_lines, sql_rows
 from covary.tables.formats.arrow import measure_batches
 from covary.tables.formats.csv_dialect import LINES
 from covary.tables.read import Chunk, read_chunk, read_layout
@@ -230,7 +229,7 @@ def test_short_lines_of_a_wide_table_are_read_a_few_at_a_time(tmp_path, monkeypa
 
 @pytest.mark.parametrize("text", [b"", b"a\n", b"a\nb\nc\nd\ne\n", b"a\nb\nc\nd\ne", b"\n\n\n\n\n"])
 def test_pieces_of_few_records_are_the_block(text):
-    pieces = list(csvsplit.split_records(text, LINES, 2))
+    pieces = list(csv_records.split_records(text, LINES, 2))
     assert b"".join(pieces) == text
     assert all(piece.count(b"\n") <= 2 for piece in pieces)
 

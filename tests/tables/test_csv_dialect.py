@@ -159,6 +159,6 @@ def test_what_tells_excel_the_delimiter_is_no_header(mark):
     text = f"sep={mark}\r\nplace,x\r\n".replace(",", mark) + "".join(
         f"p{row}{mark}{row}\r\n" for row in range(40)
     )
-    found = sniff(text.encode())
-    assert found.columns == ("place", "x")
-    assert found.body_start == len(f"sep={mark}\r\nplace,x\r\n")
+    dialect = sniff(text.encode())
+    assert dialect.columns == ("place", "x")
+    assert dialect.body_start == len(f"sep={mark}\r\nplace,x\r\n")

@@ -51,8 +51,8 @@ def text_of(rows, header=HEADER):
 
 def changed(changes):
     rows = list(ROWS)
-    for place, change in changes.items():
-        rows[place] = change(rows[place])
+    for number, change in changes.items():
+        rows[number] = change(rows[number])
     return text_of(rows)
 
 
@@ -85,13 +85,13 @@ def after_x(row):
 @pytest.mark.parametrize("chunk_bytes", [1 << 30, 3000, 500])
 def test_a_stray_quote_costs_no_row_but_is_told(tmp_path, changes, chunk_bytes):
     clean, _ = read(tmp_path / "clean.csv", text_of(ROWS))
-    frame, said = read(tmp_path / "t.csv", changed(changes), chunk_bytes)
+    frame, sentences = read(tmp_path / "t.csv", changed(changes), chunk_bytes)
     assert frame.height == 300
-    others = [place for place in range(300) if place not in changes]
+    others = [number for number in range(300) if number not in changes]
     assert frame[others].equals(clean[others])
     opened = frame[sorted(changes)].select(pl.all().str.strip_chars('"'))
     assert opened.equals(clean[sorted(changes)])
-    (sentence,) = said
+    (sentence,) = sentences
     assert "stray quote" in sentence
     assert "of 300 rows" in sentence
 
@@ -106,10 +106,10 @@ def test_a_stray_quote_in_the_header_does_not_swallow_the_rows(tmp_path, header)
 def test_a_quote_left_open_among_quoted_cells_merges_two_rows_at_most(tmp_path):
     rows = [",".join(f'"{cell}"' for cell in row.split(",")) for row in ROWS]
     rows[150] = rows[150][:-1]
-    frame, said = read(tmp_path / "t.csv", text_of(rows))
+    frame, sentences = read(tmp_path / "t.csv", text_of(rows))
     assert frame.height == 300
     assert frame.row(150) == tuple(ROWS[150].split(","))
-    assert "1 of 300 rows opens a stray quote" in said[0]
+    assert "1 of 300 rows opens a stray quote" in sentences[0]
 
 
 @pytest.mark.parametrize(
@@ -128,8 +128,8 @@ def test_a_quote_left_open_among_quoted_cells_merges_two_rows_at_most(tmp_path):
 @pytest.mark.parametrize("chunk_bytes", [1 << 30, 600])
 def test_cells_of_several_lines_are_read_as_written(tmp_path, header, row, chunk_bytes):
     rows = [row.format(i=i) for i in range(200)]
-    frame, said = read(tmp_path / "t.csv", text_of(rows, header), chunk_bytes)
-    assert not said
+    frame, sentences = read(tmp_path / "t.csv", text_of(rows, header), chunk_bytes)
+    assert not sentences
     assert frame.height == 200
     assert frame["x" if "x" in frame.columns else "id"].null_count() == 0
     assert any("\n" in cell for cell in frame.row(77))
@@ -150,8 +150,8 @@ def test_cells_of_several_lines_are_read_as_written(tmp_path, header, row, chunk
     ],
 )
 def test_what_is_merely_untidy_is_no_damage(tmp_path, text):
-    frame, said = read(tmp_path / "t.csv", text)
-    assert not said
+    frame, sentences = read(tmp_path / "t.csv", text)
+    assert not sentences
     assert frame.columns[:4] == ["day", "x", "n", "town"]
     assert frame.filter(pl.col("x").is_not_null() & pl.col("n").is_not_null()).height == 300
 
@@ -167,28 +167,30 @@ def test_rows_of_another_length_are_counted(tmp_path, chunk_bytes):
         row.rpartition(",")[0] if i % 25 == 0 else row + ",more" if i % 100 == 1 else row
         for i, row in enumerate(ROWS)
     ]
-    _, said = read(tmp_path / "t.csv", text_of(rows), chunk_bytes)
-    assert said == [
+    _, sentences = read(tmp_path / "t.csv", text_of(rows), chunk_bytes)
+    assert sentences == [
         "12 of 300 rows have fewer cells than the header, the rest taken as missing",
         "3 of 300 rows have more cells than the header, those beyond it not read",
     ]
 
 
 def test_a_last_row_that_breaks_off_is_counted(tmp_path):
-    _, said = read(tmp_path / "t.csv", text_of(ROWS) + "2013-12-01,5")
-    assert said == ["1 of 301 rows has fewer cells than the header, the rest taken as missing"]
+    _, sentences = read(tmp_path / "t.csv", text_of(ROWS) + "2013-12-01,5")
+    assert sentences == ["1 of 301 rows has fewer cells than the header, the rest taken as missing"]
 
 
 def test_a_cell_that_breaks_off_within_quotes_is_counted(tmp_path):
-    frame, said = read(tmp_path / "t.csv", "id,x,note\n" + '1,2,"a\nb"\n' * 99 + '1,2,"and then\nnothing')
+    frame, sentences = read(
+        tmp_path / "t.csv", "id,x,note\n" + '1,2,"a\nb"\n' * 99 + '1,2,"and then\nnothing'
+    )
     assert frame.height == 100
-    assert said == ["2 of 100 lines follow a quote that is never closed, read as one cell"]
+    assert sentences == ["2 of 100 lines follow a quote that is never closed, read as one cell"]
 
 
 def test_many_lines_of_one_cell_are_counted_as_short(tmp_path):
     rows = [row if i % 10 else "remark" for i, row in enumerate(ROWS)]
-    _, said = read(tmp_path / "t.csv", text_of(rows))
-    assert said == ["30 of 300 rows have fewer cells than the header, the rest taken as missing"]
+    _, sentences = read(tmp_path / "t.csv", text_of(rows))
+    assert sentences == ["30 of 300 rows have fewer cells than the header, the rest taken as missing"]
 
 
 def test_bad_json_lines_are_counted_and_cost_only_themselves(tmp_path):
@@ -196,9 +198,9 @@ def test_bad_json_lines_are_counted_and_cost_only_themselves(tmp_path):
     deep = '{"a":' * 100_000 + "1" + "}" * 100_000
     good[150:150] = [deep, "nope", "[1]", "5"]
     for chunk_bytes in (1 << 30, 3000):
-        frame, said = read(tmp_path / "t.jsonl", "\n".join(good) + "\n", chunk_bytes)
+        frame, sentences = read(tmp_path / "t.jsonl", "\n".join(good) + "\n", chunk_bytes)
         assert frame["a"].to_list() == [str(i) for i in range(300)]
-        assert said == ["4 of 304 lines are no JSON objects, passed over"]
+        assert sentences == ["4 of 304 lines are no JSON objects, passed over"]
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -222,10 +224,10 @@ def test_the_damage_of_chunks_is_that_of_the_whole(tmp_path, monkeypatch):
     partials = pa.Table.from_batches([sketch_chunk(0, large, chunk, settings) for chunk in large.chunks])
     merge_chunks(0, large, partials, settings)
     whole, merged = (open_segment(tmp_path / PARTS / name) for name in (group_name(0), table_name(0)))
-    (said,) = whole.tables["damage"].to_list()
-    assert len(said) == 2
-    assert "2 of 3,000 rows open a stray quote" in said[0]
-    assert merged.tables["damage"].to_list() == [said]
+    (sentences,) = whole.tables["damage"].to_list()
+    assert len(sentences) == 2
+    assert "2 of 3,000 rows open a stray quote" in sentences[0]
+    assert merged.tables["damage"].to_list() == [sentences]
     assert merged.tables["rows"].to_list() == whole.tables["rows"].to_list() == [3000]
     assert merged.sketches.equals(whole.sketches)
 
@@ -243,9 +245,9 @@ def test_no_pattern_of_quotes_takes_more_than_linear_time(tmp_path, line):
 
 def test_a_compressed_file_tells_its_damage(tmp_path):
     packed = gzip.compress(changed({150: before_x}).encode())
-    frame, said = read(tmp_path / "t.csv.gz", packed)
+    frame, sentences = read(tmp_path / "t.csv.gz", packed)
     assert frame.height == 300
-    assert "stray quote" in said[0]
+    assert "stray quote" in sentences[0]
 
 
 @pytest.mark.parametrize("line", [b"x" * (8 << 20), b"a," * (4 << 20), b"a," * (3 << 19), b"1" * (5 << 20)])
@@ -278,10 +280,10 @@ def test_an_endless_line_in_a_compressed_file_is_passed_over_and_never_held(tmp_
 def test_wide_tables_are_read(tmp_path):
     names = [f"a name; of|column{i:04}" for i in range(50_000)]
     text = ",".join(names) + "\n" + (",".join("1" * 50_000) + "\n") * 3
-    frame, said = read(tmp_path / "t.csv", text)
+    frame, sentences = read(tmp_path / "t.csv", text)
     assert frame.columns == names
     assert frame.height == 3
-    assert not said
+    assert not sentences
 
 
 def sketched(folder, settings):
@@ -319,9 +321,11 @@ def test_an_encoding_that_shows_only_further_down_is_found(tmp_path):
 def test_characters_that_are_not_utf_8_as_the_rest_is_are_counted(tmp_path):
     rows = "caf\u00e9,1\n".encode() * 20_000
     for chunk_bytes in (1 << 30, 50_000):
-        frame, said = read(tmp_path / "t.csv", b"town,x\n" + rows + b"caf\xe9,2\n" + rows, chunk_bytes)
+        frame, sentences = read(tmp_path / "t.csv", b"town,x\n" + rows + b"caf\xe9,2\n" + rows, chunk_bytes)
         assert frame["town"].n_unique() == 1
-        assert said == ["1 character is not UTF-8 as the rest is, read as windows-1252 (western European)"]
+        assert sentences == [
+            "1 character is not UTF-8 as the rest is, read as windows-1252 (western European)"
+        ]
 
 
 @pytest.fixture
@@ -352,9 +356,9 @@ def test_an_index_tells_damage_and_so_does_an_answer(tmp_path, own_table):
     (tmp_path / "lake" / "theirs.csv").write_text(changed({100: before_day}))
     (tmp_path / "lake" / "clean.csv").write_text(text_of(ROWS))
     build_index([tmp_path / "lake"], tmp_path / "index", size=512, runner="process")
-    facts = describe_index(tmp_path / "index")
-    assert [table.name for table in facts.damaged] == ["theirs"]
-    assert {table.name: table.rows for table in facts.read} == {"clean": 300, "theirs": 300}
+    description = describe_index(tmp_path / "index")
+    assert [table.name for table in description.damaged] == ["theirs"]
+    assert {table.name: table.rows for table in description.read} == {"clean": 300, "theirs": 300}
     with pytest.warns(DamagedTable):
         hits = open_index(tmp_path / "index").query(own_table, "day", "n")
     assert hits.to_dict()["damage"] == hits.damage

@@ -315,15 +315,15 @@ def test_nothing_is_ever_written(sold):
 def test_a_wrong_password_is_told_without_the_password(sold, tmp_path):
     FRAME.write_csv(tmp_path / "good.csv")
     url = sold.url.replace("hush-hush", "wrong%2Fpass")
-    with pytest.raises(UnreadableTable) as told:
+    with pytest.raises(UnreadableTable) as caught:
         find_tables([url])
-    place = f"postgresql://{sold.host}/shop"
+    shown = f"postgresql://{sold.host}/shop"
     advice = "see whether its user and password are right: PGUSER, PGPASSWORD, the file .pgpass"
     reason = f'password authentication failed for user "…"; {advice}'
-    assert str(told.value) == f"can't read {place}: {reason}"
+    assert str(caught.value) == f"can't read {shown}: {reason}"
     listing = find_tables([url, tmp_path])
     assert [table.name for table in listing.tables] == ["good"]
-    assert reasons(listing) == {place: reason}
+    assert reasons(listing) == {shown: reason}
 
 
 def test_a_password_from_the_environment_will_do(sold, monkeypatch):
@@ -338,11 +338,11 @@ def test_a_password_from_the_environment_will_do(sold, monkeypatch):
     "password", ["se/cret", "se?cret", "se#cret", "se@cret", "100%secret", "1#secret", "se:cret"]
 )
 def test_a_password_that_breaks_the_url_is_not_shown(password):
-    with pytest.raises(UnreadableTable) as told:
+    with pytest.raises(UnreadableTable) as caught:
         find_table(f"postgresql://me:{password}@127.0.0.1:1/db")
-    assert "cret" not in str(told.value)
-    assert "100" not in str(told.value)
-    assert "127.0.0.1" in str(told.value)
+    assert "cret" not in str(caught.value)
+    assert "100" not in str(caught.value)
+    assert "127.0.0.1" in str(caught.value)
 
 
 def test_no_name_shows_a_password(sold):
@@ -497,7 +497,7 @@ def test_many_tables_are_listed_once_for_all(tmp_path, monkeypatch):
 
     def traced(*arguments, **options):
         database = connect(*arguments, **options)
-        database.set_trace_callback(lambda said: listings.append(said) if "sqlite_master" in said else None)
+        database.set_trace_callback(lambda sql: listings.append(sql) if "sqlite_master" in sql else None)
         return database
 
     monkeypatch.setattr(sqlite3, "connect", traced)
@@ -613,24 +613,24 @@ next(rows)
 """
 
 
-@pytest.mark.parametrize("place", ["{}#endless", "sqlite:///{}#endless"])
-def test_ctrl_c_ends_a_view_of_sqlite_that_computes_for_ever(shop, place):
+@pytest.mark.parametrize("source", ["{}#endless", "sqlite:///{}#endless"])
+def test_ctrl_c_ends_a_view_of_sqlite_that_computes_for_ever(shop, source):
     with sqlite3.connect(shop) as file:
         file.execute(
             "CREATE VIEW endless AS WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) "
             "SELECT 'k' AS k, sum(x) AS x FROM c"
         )
     file.close()
-    command = [sys.executable, "-c", COMPUTES_FOR_EVER, place.format(shop)]
+    command = [sys.executable, "-c", COMPUTES_FOR_EVER, source.format(shop)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as reader:
         try:
             assert reader.stdout.readline() == "reading\n"
             time.sleep(0.2)
             reader.send_signal(signal.SIGINT)
-            said = reader.communicate(timeout=5)[1]
+            errors = reader.communicate(timeout=5)[1]
         finally:
             reader.kill()
-    assert said.splitlines()[-1] == "KeyboardInterrupt"
+    assert errors.splitlines()[-1] == "KeyboardInterrupt"
 
 
 # Any other, through SQLAlchemy
@@ -672,9 +672,9 @@ def test_a_database_that_is_not_there_is_not_made(tmp_path):
     [("snowflake://me:pw@host/db", "snowflake-sqlalchemy"), ("oracle://me:pw@host/db", "oracledb")],
 )
 def test_a_missing_driver_is_named(url, package):
-    with pytest.raises(MissingPart, match=rf"pip install '{package}'") as told:
+    with pytest.raises(MissingPart, match=rf"pip install '{package}'") as caught:
         find_tables([url])
-    assert "pw" not in str(told.value)
+    assert "pw" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -711,10 +711,10 @@ def test_a_sketch_is_the_same_wherever_the_rows_are(sold, shop, ducks, tmp_path,
     expected = sketch(tmp_path / "t.csv", key, value, size=64)
     assert expected.size == 64
     others = (f"{sold.url}#sold", f"{shop}#sold", f"{ducks}#sold", f"sqlite:///{shop}#sold")
-    for place in (tmp_path / "t.parquet", *others):
-        found = sketch(place, key, value, size=64)
-        assert found.key_hashes.tolist() == expected.key_hashes.tolist(), place
-        assert found.values.tolist() == expected.values.tolist(), place
+    for source in (tmp_path / "t.parquet", *others):
+        other = sketch(source, key, value, size=64)
+        assert other.key_hashes.tolist() == expected.key_hashes.tolist(), source
+        assert other.values.tolist() == expected.values.tolist(), source
 
 
 def test_a_view_that_makes_huge_cells_is_refused(tmp_path):

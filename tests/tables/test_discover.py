@@ -232,13 +232,13 @@ def test_an_index_among_the_tables_is_passed_over_and_named_once(index_among_tab
         (index_among_tables / "my.covary" / without).unlink()
     tables, skipped, _ = find_tables([f"{index_among_tables}{source}"])
     assert [table.name for table in tables] == ["a"]
-    place = str(index_among_tables / "my.covary")
-    assert [(each.path, each.reason.text) for each in skipped] == [(place, "it is a covary index")]
+    index = str(index_among_tables / "my.covary")
+    assert [(each.path, each.reason.text) for each in skipped] == [(index, "it is a covary index")]
 
 
 def test_what_is_in_an_index_is_no_source(index_among_tables):
-    place = index_among_tables / "my.covary"
-    for source in (place, place / "segments"):
+    index = index_among_tables / "my.covary"
+    for source in (index, index / "segments"):
         tables, skipped, _ = find_tables([source])
         assert not tables
         assert "a covary index" in skipped[0].reason.text

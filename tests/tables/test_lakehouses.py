@@ -68,7 +68,7 @@ def iceberg(folder, *parts, name="ns.t", by=None):
     return table
 
 
-def place_of(table):
+def folder_of(table):
     return table.location().removeprefix("file://")
 
 
@@ -82,10 +82,10 @@ def rows_of(source, chunk_bytes=1, columns=None):
 
 
 def assert_same_sketch(path, rows, key="key", value="x"):
-    found, expected = covary.sketch(path, key=key, value=value), covary.sketch(rows, key=key, value=value)
+    sketched, expected = covary.sketch(path, key=key, value=value), covary.sketch(rows, key=key, value=value)
     assert expected.size > 0
-    assert found.key_hashes.tolist() == expected.key_hashes.tolist()
-    assert found.values.tolist() == pytest.approx(expected.values.tolist())
+    assert sketched.key_hashes.tolist() == expected.key_hashes.tolist()
+    assert sketched.values.tolist() == pytest.approx(expected.values.tolist())
 
 
 def names_and_formats(sources):
@@ -129,7 +129,7 @@ def test_its_size_is_that_of_its_present_files(tmp_path):
     assert find_table(path).size == Path(there).stat().st_size
     table = iceberg(tmp_path / "ice", ROWS[:100], ROWS[100:])
     files = (tmp_path / "ice").rglob("*.parquet")
-    assert find_table(place_of(table)).size == sum(file.stat().st_size for file in files)
+    assert find_table(folder_of(table)).size == sum(file.stat().st_size for file in files)
 
 
 def test_delta_rows_are_those_of_one_parquet_file(tmp_path):
@@ -143,10 +143,10 @@ def test_delta_rows_are_those_of_one_parquet_file(tmp_path):
 
 def test_iceberg_rows_are_those_of_one_parquet_file(tmp_path):
     table = iceberg(tmp_path / "a dir é", ROWS[:150], ROWS[150:], by="year")
-    rows, parts = rows_of(place_of(table))
+    rows, parts = rows_of(folder_of(table))
     assert parts == 4
     assert_frame_equal(rows, pl.from_arrow(ROWS), check_row_order=False)
-    assert_same_sketch(place_of(table), ROWS)
+    assert_same_sketch(folder_of(table), ROWS)
 
 
 def test_a_delta_table_is_read_at_the_version_that_was_found(tmp_path):
@@ -160,19 +160,19 @@ def test_a_delta_table_is_read_at_the_version_that_was_found(tmp_path):
 
 def test_an_iceberg_table_is_read_at_the_snapshot_that_was_found(tmp_path):
     table = iceberg(tmp_path / "ice", ROWS)
-    before = find_table(place_of(table))
+    before = find_table(folder_of(table))
     table.overwrite(ROWS[:7])
     with table.update_schema() as change:
         change.rename_column("x", "y")
     assert rows_of(before)[0].columns == ["key", "x", "year"]
     assert rows_of(before)[0].height == 300
-    now, _ = rows_of(place_of(table))
+    now, _ = rows_of(folder_of(table))
     assert (now.columns, now.height) == (["key", "y", "year"], 7)
 
 
 def test_a_snapshot_that_was_expired_is_missed_by_name(tmp_path):
     table = iceberg(tmp_path / "ice", ROWS)
-    before = find_table(place_of(table))
+    before = find_table(folder_of(table))
     table.append(ROWS)
     table.maintenance.expire_snapshots().by_id(int(before.version.split()[0])).commit()
     with pytest.raises(UnreadableTable, match=r"its snapshot \d+ is gone; index it again"):
@@ -195,7 +195,7 @@ def test_deleted_rows_are_gone(tmp_path):
     assert sorted(rows_of(path)[0]["x"]) == list(range(250))
     table = iceberg(tmp_path / "ice", ROWS[:100], ROWS[100:])
     table.delete("x >= 250")
-    assert sorted(rows_of(place_of(table))[0]["x"]) == list(range(250))
+    assert sorted(rows_of(folder_of(table))[0]["x"]) == list(range(250))
 
 
 def test_partition_values_have_the_types_of_the_schema(tmp_path):
@@ -236,11 +236,11 @@ def test_iceberg_columns_are_known_by_their_ids(tmp_path):
     with table.update_schema() as change:
         change.add_column("x", DoubleType())
     table.append(pa.table({"key": ["big"], "y": pa.array([2**40]), "year": [2013], "x": [0.5]}))
-    rows, _ = rows_of(place_of(table))
+    rows, _ = rows_of(folder_of(table))
     assert sorted(rows["y"]) == [*range(200), 2**40]
     assert rows["x"].drop_nulls().to_list() == [0.5]
-    assert rows_of(place_of(table), columns=["x"])[0].height == 201
-    assert_same_sketch(place_of(table), rows, value="y")
+    assert rows_of(folder_of(table), columns=["x"])[0].height == 201
+    assert_same_sketch(folder_of(table), rows, value="y")
 
 
 # What delta-rs reads but doesn't write, written by hand: deletion vectors, mapped names, widened types.
@@ -258,7 +258,7 @@ def in_base_85(data):
     text = ""
     for start in range(0, len(data), 4):
         number = int.from_bytes(data[start : start + 4].ljust(4, b"\0"), "big")
-        text += "".join(BASE_85[number // 85**place % 85] for place in (4, 3, 2, 1, 0))
+        text += "".join(BASE_85[number // 85**power % 85] for power in (4, 3, 2, 1, 0))
     return text
 
 
@@ -270,8 +270,8 @@ def deletion_vector(rows):
 
 
 def field(name, kind, number=None):
-    facts = {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": f"col-{number}"}
-    return {"name": name, "type": kind, "nullable": True, "metadata": facts if number else {}}
+    mapping = {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": f"col-{number}"}
+    return {"name": name, "type": kind, "nullable": True, "metadata": mapping if number else {}}
 
 
 def delta_by_hand(folder, fields, files, features, partitioned=(), **configuration):
@@ -335,7 +335,7 @@ def test_a_deletion_vector_goes_on_from_batch_to_batch(tmp_path):
 
 def test_a_deletion_vector_of_an_unknown_file_is_refused(tmp_path, monkeypatch):
     path = delta_by_hand(tmp_path / "t", [field("x", "integer")], [(ROWS, {}, [5])], ["deletionVectors"])
-    monkeypatch.setattr("covary.tables.formats.delta._uri", lambda table, path: path)
+    monkeypatch.setattr("covary.tables.formats.delta._make_uri", lambda table, path: path)
     with pytest.raises(UnreadableTable, match="its deletion vectors: they belong to files"):
         rows_of(path)
 
@@ -347,12 +347,12 @@ def test_the_log_tells_the_partition_whatever_the_file_says(tmp_path):
     assert rows_of(path)[0]["year"].unique().to_list() == [1999]
 
 
-def delta_with_its_file_at(place, folder):
-    """A Delta table whose log says that its data file is at a place."""
+def delta_with_its_file_at(location, folder):
+    """A Delta table whose log says that its data file is at a location."""
     path = delta_by_hand(folder / "t", [field("x", "integer")], [(ROWS, {}, None)], ["timestampNtz"])
     Path(path, "part %0.parquet").rename(Path(path, "a b.parquet"))
     log = Path(path, "_delta_log", f"{0:020}.json")
-    log.write_text(log.read_text().replace("part%20%250.parquet", place))
+    log.write_text(log.read_text().replace("part%20%250.parquet", location))
     return path
 
 
@@ -365,7 +365,7 @@ def test_a_data_file_may_be_named_in_full(tmp_path, slashes):
 
 
 @pytest.mark.parametrize(
-    "place",
+    "location",
     [
         "../secret.parquet",
         "%2e%2e/secret.parquet",
@@ -378,9 +378,9 @@ def test_a_data_file_may_be_named_in_full(tmp_path, slashes):
         "s3://bucket/secret.parquet",
     ],
 )
-def test_a_data_file_outside_of_a_delta_table_is_refused_by_name(tmp_path, place):
+def test_a_data_file_outside_of_a_delta_table_is_refused_by_name(tmp_path, location):
     pq.write_table(ROWS, tmp_path / "secret.parquet")
-    path = delta_with_its_file_at(place.format(folder=tmp_path), tmp_path)
+    path = delta_with_its_file_at(location.format(folder=tmp_path), tmp_path)
     with pytest.raises(UnreadableTable, match=r"lies outside, as in a shallow clone: .*secret\.parquet"):
         rows_of(path)
     pl.from_arrow(ROWS).write_csv(tmp_path / "c.csv")
@@ -396,7 +396,7 @@ def vector_file(rows):
 
 
 @pytest.mark.parametrize(
-    ("kind", "place", "refused"),
+    ("kind", "location", "refused"),
     [
         ("u", "ab", False),
         ("p", "file://{folder}/t/ab/{name}", False),
@@ -408,7 +408,7 @@ def vector_file(rows):
     ],
 )
 @pytest.mark.parametrize("where", ["commit", "checkpoint"])
-def test_deletion_vectors_are_read_below_the_table_alone(tmp_path, kind, place, refused, where):
+def test_deletion_vectors_are_read_below_the_table_alone(tmp_path, kind, location, refused, where):
     content, size = vector_file([5, 7])
     mark = uuid.UUID(int=7)
     name = f"deletion_vector_{mark}.bin"
@@ -416,7 +416,7 @@ def test_deletion_vectors_are_read_below_the_table_alone(tmp_path, kind, place, 
     path = delta_by_hand(tmp_path / "t", [field("x", "integer")], [(ROWS, {}, [5])], ["deletionVectors"])
     Path(path, "ab").mkdir()
     Path(path, "ab", name).write_bytes(content)
-    written = place.format(folder=tmp_path, name=name) + (in_base_85(mark.bytes) if kind == "u" else "")
+    written = location.format(folder=tmp_path, name=name) + (in_base_85(mark.bytes) if kind == "u" else "")
     log = Path(path, "_delta_log", f"{0:020}.json")
     *others, last = map(json.loads, log.read_text().splitlines())
     vector = {"storageType": kind, "pathOrInlineDv": written, "offset": 1, "sizeInBytes": size}
@@ -462,14 +462,14 @@ def test_an_iceberg_table_is_read_below_its_folder_alone(tmp_path):
     table = iceberg(tmp_path / "ice", ROWS)
     table.add_files([f"file://{tmp_path}/secret.parquet"])
     with pytest.raises(UnreadableTable, match=r"lies outside, as in a shallow clone: .*secret\.parquet"):
-        rows_of(place_of(table))
+        rows_of(folder_of(table))
 
 
 @pytest.mark.parametrize(
     "elsewhere", ["file://{folder}/{name}", "{folder}/t/../{name}", "s3://bucket/{name}"]
 )
 def test_iceberg_metadata_leads_nowhere_else(tmp_path, elsewhere):
-    path = Path(place_of(iceberg(tmp_path / "ice", ROWS)))
+    path = Path(folder_of(iceberg(tmp_path / "ice", ROWS)))
     newest = max((path / "metadata").glob("*.metadata.json"))
     content = json.loads(newest.read_text())
     listed = Path(content["snapshots"][-1]["manifest-list"].removeprefix("file://"))
@@ -484,26 +484,26 @@ def test_iceberg_metadata_leads_nowhere_else(tmp_path, elsewhere):
     "name",
     ["_last_checkpoint", f"{1:020}.json", f"{0:020}.crc", f"{0:020}.checkpoint.parquet", "_sidecars/a"],
 )
-@pytest.mark.parametrize("place", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")])
-def test_a_pipe_or_device_in_a_delta_log_is_refused_by_name(tmp_path, name, place):
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")])
+def test_a_pipe_or_device_in_a_delta_log_is_refused_by_name(tmp_path, name, make):
     path = delta(tmp_path / "t")
     odd = Path(path, "_delta_log", name)
     odd.parent.mkdir(exist_ok=True)
-    place(odd)
+    make(odd)
     _, (skipped,), _ = find_tables([tmp_path])
     refusal = f"_delta_log/{name} is not a regular file, and opening it may never end; remove it"
     assert (skipped.path, skipped.reason.text) == (path, refusal)
 
 
 def test_a_pipe_in_the_metadata_of_an_iceberg_table_is_refused_by_name(tmp_path):
-    path = place_of(iceberg(tmp_path / "ice", ROWS))
+    path = folder_of(iceberg(tmp_path / "ice", ROWS))
     os.mkfifo(Path(path, "metadata", "v9.metadata.json"))
     with pytest.raises(UnreadableTable, match=r"metadata/v9\.metadata\.json is not a regular file"):
         find_table(path)
 
 
 def test_a_data_file_that_is_a_pipe_is_refused_by_name(tmp_path):
-    for path in (delta(tmp_path / "t", by=None), place_of(iceberg(tmp_path / "ice", ROWS))):
+    for path in (delta(tmp_path / "t", by=None), folder_of(iceberg(tmp_path / "ice", ROWS))):
         (file,) = Path(path).rglob("*.parquet")
         file.unlink()
         os.mkfifo(file)
@@ -550,7 +550,7 @@ def test_a_checkpoint_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch)
 
 @pytest.mark.parametrize("is_packed", [True, False])
 def test_iceberg_metadata_that_would_fill_the_memory_is_refused(tmp_path, is_packed):
-    path = place_of(iceberg(tmp_path / "ice", ROWS))
+    path = folder_of(iceberg(tmp_path / "ice", ROWS))
     name = f"v9{'.gz' * is_packed}.metadata.json"
     with Path(path, "metadata", name).open("wb") as file:
         if is_packed:
@@ -562,7 +562,7 @@ def test_iceberg_metadata_that_would_fill_the_memory_is_refused(tmp_path, is_pac
 
 
 def test_packed_iceberg_metadata_is_read(tmp_path):
-    path = Path(place_of(iceberg(tmp_path / "ice", ROWS)))
+    path = Path(folder_of(iceberg(tmp_path / "ice", ROWS)))
     newest = max((path / "metadata").glob("*.metadata.json"))
     (path / "metadata" / "v9.gz.metadata.json").write_bytes(gzip.compress(newest.read_bytes()))
     newest.unlink()
@@ -570,7 +570,7 @@ def test_packed_iceberg_metadata_is_read(tmp_path):
 
 
 def test_a_huge_list_of_an_iceberg_table_is_refused_unread(tmp_path):
-    path = place_of(iceberg(tmp_path / "ice", ROWS))
+    path = folder_of(iceberg(tmp_path / "ice", ROWS))
     (listed,) = Path(path, "metadata").glob("snap-*.avro")
     with listed.open("ab") as file:
         file.truncate((256 << 20) + 1)
@@ -581,7 +581,7 @@ def test_a_huge_list_of_an_iceberg_table_is_refused_unread(tmp_path):
 def test_an_iceberg_table_names_no_code_and_no_server(tmp_path, monkeypatch):
     (tmp_path / "planted_reader.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
     monkeypatch.syspath_prepend(tmp_path)
-    path = Path(place_of(iceberg(tmp_path / "ice", ROWS)))
+    path = Path(folder_of(iceberg(tmp_path / "ice", ROWS)))
     newest = max((path / "metadata").glob("*.metadata.json"))
     content = json.loads(newest.read_text())
     content["properties"] |= {"py-io-impl": "planted_reader.Reader", "s3.endpoint": "http://attacker"}
@@ -705,7 +705,7 @@ def test_rows_of_an_iceberg_delete_file_are_gone(tmp_path, monkeypatch):
     first = next(task.file.file_path for task in table.scan("x < 100").plan_files())
     positions = pa.table({"file_path": [first, first], "pos": [0, 42]})
     add_deletes(table, monkeypatch, DataFileContent.POSITION_DELETES, positions)
-    rows, parts = rows_of(place_of(table))
+    rows, parts = rows_of(folder_of(table))
     assert parts == 2
     assert sorted(rows["x"]) == [number for number in range(300) if number not in {0, 42}]
 
@@ -730,7 +730,7 @@ def test_a_missing_data_file_is_named(tmp_path):
     (missing,) = (tmp_path / "ice").rglob("*.parquet")
     missing.unlink()
     with pytest.raises(UnreadableTable, match=f"its data file file://{missing}: there is no such file"):
-        rows_of(place_of(table))
+        rows_of(folder_of(table))
 
 
 def test_a_data_file_of_another_type_is_named(tmp_path):
@@ -789,22 +789,22 @@ def test_a_missing_manifest_is_named(tmp_path):
     table = iceberg(tmp_path / "ice", ROWS)
     Path(table.current_snapshot().manifest_list.removeprefix("file://")).unlink()
     with pytest.raises(UnreadableTable, match=r"snap-\d+.*avro"):
-        find_table(place_of(table))
+        find_table(folder_of(table))
 
 
 def test_the_newest_iceberg_metadata_counts(tmp_path):
     table = iceberg(tmp_path / "ice", ROWS)
-    metadata = Path(place_of(table), "metadata")
+    metadata = Path(folder_of(table), "metadata")
     newest = metadata / Path(table.metadata_location).name
     for name in ("v9.metadata.json", "v10.metadata.json"):  # as Hadoop's tables have them
         shutil.copy(newest, metadata / name)
     (metadata / "v9.metadata.json").write_text("not this one")
-    assert rows_of(place_of(table))[0].height == 300
+    assert rows_of(folder_of(table))[0].height == 300
     for file in metadata.glob("*.metadata.json"):
         file.unlink()
     (metadata / "version-hint.text").write_text("10")
     with pytest.raises(UnreadableTable, match=r"there is no \*.metadata.json"):
-        find_table(place_of(table))
+        find_table(folder_of(table))
 
 
 def test_a_table_without_rows_is_no_table(tmp_path):
@@ -950,16 +950,16 @@ def test_columns_are_judged_by_all_small_files_not_by_the_first(tmp_path, kind):
     schema = pa.schema([("day", pa.date32()), ("x", pa.float64()), ("late", pa.float64())])
     numbers = [float(number * 7 % 41) for number in range(40)]
     parts = [
-        pa.table({"day": [day] * 40, "x": numbers, "late": numbers if place else [None] * 40}, schema=schema)
-        for place, day in enumerate(days)
+        pa.table({"day": [day] * 40, "x": numbers, "late": numbers if number else [None] * 40}, schema=schema)
+        for number, day in enumerate(days)
     ]
     if kind == "delta":
         for part in parts:
             write_deltalake(str(tmp_path / "daily"), part, mode="append")
-        place = str(tmp_path / "daily")
+        path = str(tmp_path / "daily")
     else:
-        place = place_of(iceberg(tmp_path / "house", *parts))
-    table = find_table(place)
+        path = folder_of(iceberg(tmp_path / "house", *parts))
+    table = find_table(path)
     layout = read_layout(table)
     [chunk] = plan_chunks(table, layout)
     first = next(read_chunk(chunk, layout))

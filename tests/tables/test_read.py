@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from covary.errors import NoSuchColumn, UnreadableTable
 from covary.tables import read as tables
 from covary.tables.discover import find_table, find_tables
-from covary.tables.formats import csv_records as csvsplit
-from covary.tables.formats import text_bytes as textfile
+from covary.tables.formats import csv_records, text_bytes
 from covary.tables.formats.csv_dialect import Dialect
 from covary.tables.read import Chunk, plan_chunks, read_chunk, read_layout, sample_rows
 from covary.tables.reader import WHOLE, Layout
@@ -59,9 +58,9 @@ def test_reads_each_table_of_a_zip(tmp_path):
     with zipfile.ZipFile(tmp_path / "t.zip", "w") as archive:
         archive.writestr("a.csv", TEXT)
         archive.writestr("b.jsonl", b'{"x": 1}\n')
-    found, *_ = find_tables([tmp_path])
-    assert read_whole(found[0]).equals(FRAME)
-    assert read_whole(found[1]).rows() == [("1",)]
+    listed, *_ = find_tables([tmp_path])
+    assert read_whole(listed[0]).equals(FRAME)
+    assert read_whole(listed[1]).rows() == [("1",)]
 
 
 def test_a_zip_is_listed_once_for_all_of_its_members(tmp_path):
@@ -71,15 +70,15 @@ def test_a_zip_is_listed_once_for_all_of_its_members(tmp_path):
                 archive.writestr(name, f"zip,x\n{name},{number}\n")
         return find_tables([tmp_path])[0]
 
-    textfile._archive.cache_clear()
+    text_bytes._open_archive.cache_clear()
     assert [read_whole(member).rows() for member in pack(1)] == [
         [("a.csv", "1")],
         [("b.csv", "1")],
         [("c.csv", "1")],
     ]
-    assert textfile._archive.cache_info().misses == 1
+    assert text_bytes._open_archive.cache_info().misses == 1
     assert read_whole(pack(22)[2]).rows() == [("c.csv", "22")]  # the file has changed: it is opened anew
-    assert textfile._archive.cache_info().misses == 2
+    assert text_bytes._open_archive.cache_info().misses == 2
 
 
 def test_members_of_a_zip_that_cannot_be_read_are_tables_with_a_problem(tmp_path):
@@ -93,9 +92,9 @@ def test_members_of_a_zip_that_cannot_be_read_are_tables_with_a_problem(tmp_path
     content[directory + 8] |= 1  # the bit that says encrypted, in the directory and at the member itself
     content[6] |= 1
     file.write_bytes(content)
-    found, *_ = find_tables([file])
-    assert [table.member for table in found] == ["empty.csv", "good.csv", "locked.csv"]
-    empty, good, locked = found
+    members, *_ = find_tables([file])
+    assert [table.member for table in members] == ["empty.csv", "good.csv", "locked.csv"]
+    empty, good, locked = members
     assert read_layout(good).columns == ("zip", "x")
     for table, reason in ((empty, "empty"), (locked, "encrypted")):
         with pytest.raises(UnreadableTable, match=reason):
@@ -402,7 +401,7 @@ def test_any_csv_split_anywhere_gives_the_same_rows(tmp_path, file, chunk_bytes)
     dialect = Dialect(",", '"', "utf-8", "\n", True, names, text.index(b"\n") + 1)
     layout, source = Layout(dialect.columns, dialect), find_table(path)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(csvsplit, "WINDOW_BYTES", 64)
+        patch.setattr(csv_records, "WINDOW_BYTES", 64)
         chunks = plan_chunks(source, layout, chunk_bytes)
         frames = [frame for chunk in chunks for frame in read_chunk(chunk, layout)]
     got = [row for frame in frames for row in frame.rows()]

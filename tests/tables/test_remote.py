@@ -194,12 +194,13 @@ def bad_web(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("manner", "told"), [("silent", "did not answer"), ("stuck", "did not answer"), ("broken off", "middle")]
+    ("manner", "reason"),
+    [("silent", "did not answer"), ("stuck", "did not answer"), ("broken off", "middle")],
 )
 @pytest.mark.parametrize("name", ["a.csv", "a.parquet", "a.zip", "a.csv.gz"])
-def test_a_server_that_answers_badly_is_given_up_in_words(bad_web, manner, told, name):
+def test_a_server_that_answers_badly_is_given_up_in_words(bad_web, manner, reason, name):
     started = time.monotonic()
-    with pytest.raises(UnreadableTable, match=told):
+    with pytest.raises(UnreadableTable, match=reason):
         find_table(f"{bad_web(manner)}/{name}")
     assert time.monotonic() - started < 5
 
@@ -266,8 +267,8 @@ def test_a_page_without_end_is_given_up(monkeypatch, piece, pause):
 def test_links_are_found_in_a_page_of_tags_that_never_end(begun):
     page = '<a class="x" href="first.csv">' + begun * 30_000 + '<A  HREF="last.csv">'
     started = time.monotonic()
-    found = [each[2] for each in LINKS.findall(_with_short_tags(page))]
-    assert found == ["first.csv", "last.csv"]
+    names = [each[2] for each in LINKS.findall(_with_short_tags(page))]
+    assert names == ["first.csv", "last.csv"]
     assert time.monotonic() - started < 5
 
 

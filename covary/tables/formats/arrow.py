@@ -120,57 +120,50 @@ def measure_batches(file: IO[bytes]) -> Iterator[int]:
     """
     dictionaries: dict[int, int] = {}
     try:
-        for start in _find_messages(file):
-            kind, batch, body = _read_batch(file, start)
+        for message, body in _read_messages(file):
+            kind, batch = message.read_number(KIND_FIELD, "<B"), message.read_table(MESSAGE_HEADER)
             if kind == OF_RECORDS:
                 yield sum(dictionaries.values()) + _measure_buffers(file, batch, body)
             elif kind == OF_DICTIONARY:
-                number, is_more = (
-                    batch.number(DICTIONARY_NUMBER, "<q"),
-                    batch.number(DICTIONARY_IS_MORE, "<B"),
-                )
-                before = dictionaries.get(number, 0) if is_more else 0
-                dictionaries[number] = before + _measure_buffers(file, batch.table(DICTIONARY_DATA), body)
+                number = batch.read_number(DICTIONARY_NUMBER, "<q")
+                before = dictionaries.get(number, 0) if batch.read_number(DICTIONARY_IS_MORE, "<B") else 0
+                data = batch.read_table(DICTIONARY_DATA)
+                dictionaries[number] = before + _measure_buffers(file, data, body)
                 yield sum(dictionaries.values())
     except (struct.error, IndexError, ValueError, OverflowError, OSError):
         return
 
 
-def _find_messages(file: IO[bytes]) -> Iterator[int]:
-    """Where the messages of dictionaries and records begin."""
+def _read_messages(file: IO[bytes]) -> "Iterator[tuple[_Table, int]]":
+    """The messages of dictionaries and records, each with where its body begins; of a stream all messages."""
     end = file.seek(0, os.SEEK_END)
     file.seek(0)
     if file.read(len(MAGIC)) != MAGIC:
-        yield from _find_streamed_messages(file, end)
+        yield from _read_streamed_messages(file, end)
         return
     file.seek(max(end - len(MAGIC) - 4, 0))
     length = struct.unpack("<i", file.read(4))[0]
     start = end - len(MAGIC) - 4 - length
-    if length < 0 or length > LARGEST_MESSAGE or start < 0:
+    if not 0 <= length <= LARGEST_MESSAGE or start < 0:
         return
     file.seek(start)
-    footer = _Table.root(file.read(length))
+    footer = _Table.read_root(file.read(length))
     for field in (FOOTER_DICTIONARIES, FOOTER_BATCHES):
-        for position in footer.structs(field, 24):
-            yield struct.unpack_from("<q", footer.data, position)[0]
+        for position in footer.find_structs(field, 24):
+            yield _read_message(file, struct.unpack_from("<q", footer.data, position)[0])
 
 
-def _find_streamed_messages(file: IO[bytes], end: int) -> Iterator[int]:
-    start = 0
-    while start < end:
-        message_and_body = _read_message(file, start)
-        if message_and_body is None:
-            return
-        message, body = message_and_body
-        yield start
-        length = message.number(MESSAGE_BODY_LENGTH, "<q")
-        if length < 0:
-            return
+def _read_streamed_messages(file: IO[bytes], end: int) -> "Iterator[tuple[_Table, int]]":
+    start, length = 0, 0
+    while start < end and length >= 0:
+        message, body = _read_message(file, start)
+        yield message, body
+        length = message.read_number(MESSAGE_BODY_LENGTH, "<q")
         start = body + length
 
 
-def _read_message(file: IO[bytes], start: int) -> "tuple[_Table, int] | None":
-    """A message, and where its body begins; None at the end of a stream."""
+def _read_message(file: IO[bytes], start: int) -> "tuple[_Table, int]":
+    """A message, and where its body begins; ValueError if there is none, as at the end of a stream."""
     file.seek(start)
     (length,) = struct.unpack("<I", file.read(4))
     start += 4
@@ -178,24 +171,14 @@ def _read_message(file: IO[bytes], start: int) -> "tuple[_Table, int] | None":
         (length,) = struct.unpack("<I", file.read(4))
         start += 4
     if not length or length > LARGEST_MESSAGE:
-        return None
-    return _Table.root(file.read(length)), start + length
-
-
-def _read_batch(file: IO[bytes], start: int) -> "tuple[int, _Table, int]":
-    """What a message is, what it tells of a batch, and where its body begins."""
-    message_and_body = _read_message(file, start)
-    if message_and_body is None:
         raise ValueError("no message where one should be")
-    message, body = message_and_body
-    return message.number(KIND_FIELD, "<B"), message.table(MESSAGE_HEADER), body
+    return _Table.read_root(file.read(length)), start + length
 
 
 def _measure_buffers(file: IO[bytes], batch: "_Table", body: int) -> int:
-    buffers = [
-        struct.unpack_from("<qq", batch.data, position) for position in batch.structs(BATCH_BUFFERS, 16)
-    ]
-    if not batch.position_of(BATCH_COMPRESSION):
+    positions = batch.find_structs(BATCH_BUFFERS, 16)
+    buffers = [struct.unpack_from("<qq", batch.data, position) for position in positions]
+    if not batch.find(BATCH_COMPRESSION):
         return sum(length for _, length in buffers)
     total = 0
     for offset, length in buffers:
@@ -215,31 +198,31 @@ class _Table:
         self._offsets = position - int(struct.unpack_from("<i", data, position)[0])
 
     @classmethod
-    def root(cls, data: bytes) -> "_Table":
+    def read_root(cls, data: bytes) -> "_Table":
         return cls(data, struct.unpack_from("<I", data)[0])
 
-    def position_of(self, field: int) -> int:
+    def find(self, field: int) -> int:
         """Where a field is; 0 if it is not there."""
         if self._offsets < 0 or 4 + 2 * field >= struct.unpack_from("<H", self.data, self._offsets)[0]:
             return 0
         offset = int(struct.unpack_from("<H", self.data, self._offsets + 4 + 2 * field)[0])
         return self._position + offset if offset else 0
 
-    def number(self, field: int, kind: str) -> int:
+    def read_number(self, field: int, kind: str) -> int:
         """A number; 0 if it is not there."""
-        position = self.position_of(field)
+        position = self.find(field)
         return int(struct.unpack_from(kind, self.data, position)[0]) if position else 0
 
-    def table(self, field: int) -> "_Table":
+    def read_table(self, field: int) -> "_Table":
         """A table within this one."""
-        position = self.position_of(field)
+        position = self.find(field)
         if not position:
             raise ValueError("a table that should be there is not")
         return _Table(self.data, position + int(struct.unpack_from("<I", self.data, position)[0]))
 
-    def structs(self, field: int, size: int) -> range:
+    def find_structs(self, field: int, size: int) -> range:
         """Where the items of a vector of structs are."""
-        position = self.position_of(field)
+        position = self.find(field)
         if not position:
             return range(0)
         start = position + int(struct.unpack_from("<I", self.data, position)[0])

@@ -7,11 +7,10 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import accumulate, islice
-from typing import Final, Literal
 
 import numpy as np
 
-from covary.tables.formats import csv_scan as csvscan
+from covary.tables.formats import csv_scan
 from covary.tables.formats.csv_header import Record, find_header
 from covary.tables.formats.encodings import detect_encoding, is_ascii, is_recoded, utf16_byte_order
 
@@ -21,18 +20,13 @@ MEASURED_RECORDS = 10
 SNIFFED_LINES = 200  # more than the records, because quoted cells may hold line ends
 # Where several split every record alike, the later ones are likelier to be part of a cell ("1,5;2,5").
 DELIMITERS = ("\t", ";", "|", ",")
-QUOTING: Final[tuple[Literal[0], Literal[3]]] = (csv.QUOTE_MINIMAL, csv.QUOTE_NONE)
 WEAK_DELIMITERS = (" ", ":")
 CONTROLS = bytes({*range(32), 127} - {*b"\t\n\v\f\r\x1a\x1b"})
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How one CSV file is written.
-
-    `body_start` is the byte where its first record of data begins, `measured` the positions of the columns
-    that hold numbers or times where the file begins.
-    """
+    """How one CSV file is written."""
 
     delimiter: str
     quote: str | None
@@ -40,8 +34,8 @@ class Dialect:
     line_end: str  # "\n" (also for "\r\n") or "\r"
     has_header: bool
     columns: tuple[str, ...]
-    body_start: int
-    measured: tuple[int, ...] = ()
+    body_start: int  # the byte where its first record of data begins
+    measured: tuple[int, ...] = ()  # positions of the columns that hold numbers or times where it begins
     guessed: bool = False  # the encoding: nothing in the file says so
     doubtful: bool = False  # and none fits well
 
@@ -74,68 +68,64 @@ class _Lines:
     lines: list[str]
     starts: list[int]  # the byte where each begins, and the one after the last
 
-    def records(self, delimiter: str, quote: str | None) -> list[Record]:
+    def read(self, delimiter: str, quote: str | None) -> list[Record]:
         """The first records, as their quotes have it."""
-        records = islice(self._records_from(0, delimiter, quote), SNIFFED_RECORDS)
+        records = islice(self._read_from(0, delimiter, quote), SNIFFED_RECORDS)
         return [Record(cells, self.starts[stop]) for stop, cells in records]
 
-    def records_apart(self, delimiter: str, quote: str) -> list[Record]:
+    def read_apart(self, delimiter: str, quote: str) -> list[Record]:
         """The first records, lines that a stray quote makes one told apart."""
         records: list[Record] = []
-        usual = self._usual_width(delimiter, quote)
+        usual = self._find_usual_width(delimiter, quote)
         line = 0
         while line < len(self.lines) and len(records) < SNIFFED_RECORDS:
-            for stop, cells in self._records_from(line, delimiter, quote):
-                # Of the last record of all there may be more to come.
-                is_none = stop - line > 1 < usual and (len(cells) != usual or stop == len(self.lines))
-                alone = [self._alone(each, delimiter, quote) for each in range(line, stop)] if is_none else []
-                if 2 * sum(len(each) == usual for each in alone) > stop - line:
-                    # The last of the lines may begin a cell of several lines of its own.
-                    records += map(Record, alone[:-1], self.starts[line + 1 : stop])
-                    line = stop - 1
-                    break
+            stop, cells = next(self._read_from(line, delimiter, quote))
+            alone = []
+            # Of the last record of all there may be more to come.
+            if stop - line > 1 < usual and (len(cells) != usual or stop == len(self.lines)):
+                alone = [self._read_alone(each, delimiter, quote) for each in range(line, stop)]
+            if 2 * sum(len(each) == usual for each in alone) > stop - line:
+                # The last of the lines may begin a cell of several lines of its own.
+                records += map(Record, alone[:-1], self.starts[line + 1 : stop])
+                line = stop - 1
+            else:
                 records.append(Record(cells, self.starts[stop]))
                 line = stop
-                if len(records) >= SNIFFED_RECORDS:
-                    break
-            else:
-                break
         return records[:SNIFFED_RECORDS]
 
-    def _usual_width(self, delimiter: str, quote: str) -> int:
+    def _find_usual_width(self, delimiter: str, quote: str) -> int:
         """How many cells most records have, or, if each has another number, most lines by themselves."""
-        widths = Counter(len(record.cells) for record in self.records(delimiter, quote) if record.cells)
+        widths = Counter(len(record.cells) for record in self.read(delimiter, quote) if record.cells)
         usual, times = next(iter(widths.most_common(1)), (0, 0))
         if times == 1:  # the quote is on the first line of all
-            lines = Counter(len(self._alone(line, delimiter, quote)) for line in range(len(self.lines)))
+            lines = Counter(len(self._read_alone(line, delimiter, quote)) for line in range(len(self.lines)))
             usual = lines.most_common(1)[0][0]
         return usual
 
-    def _records_from(self, first: int, delimiter: str, quote: str | None) -> Iterator[tuple[int, list[str]]]:
+    def _read_from(self, first: int, delimiter: str, quote: str | None) -> Iterator[tuple[int, list[str]]]:
         """The records from a line on, each with the number of the line after it."""
         reader = csv.reader(
-            self.lines[first:], delimiter=delimiter, quotechar=quote, quoting=QUOTING[not quote]
+            self.lines[first:],
+            delimiter=delimiter,
+            quotechar=quote,
+            quoting=csv.QUOTE_MINIMAL if quote else csv.QUOTE_NONE,
         )
         for cells in reader:
             yield first + reader.line_num, cells
 
-    def _alone(self, line: int, delimiter: str, quote: str) -> list[str]:
+    def _read_alone(self, line: int, delimiter: str, quote: str) -> list[str]:
         """The cells of a line read by itself, without a quote that isn't closed on it."""
-        text = self.lines[line].rstrip("\n")
-        for cells in csv.reader([text], delimiter=delimiter, quotechar=quote):
-            open_ = csvscan.stray_quote(text.encode(), ord(delimiter), ord(quote))
-            if open_ < 0:
-                return cells
-            text = (text.encode()[:open_] + text.encode()[open_ + 1 :]).decode()
-        return next(csv.reader([text], delimiter=delimiter, quotechar=quote), [])
+        text = self.lines[line].rstrip("\n").encode()
+        stray_at = csv_scan.find_stray_quote(text, ord(delimiter), ord(quote))
+        if stray_at >= 0:
+            text = text[:stray_at] + text[stray_at + 1 :]
+        return next(csv.reader([text.decode()], delimiter=delimiter, quotechar=quote))
 
 
 def sniff(sample: bytes, elsewhere: bytes = b"") -> Dialect:
     """The dialect of a CSV file that begins with these bytes.
 
-    Args:
-        sample: the first bytes.
-        elsewhere: lines from further down, which tell the encoding if the first bytes are all ASCII.
+    Lines from `elsewhere`, further down, tell the encoding if the first bytes are all ASCII.
     """
     encoding = detect_encoding(elsewhere.replace(b"\0", b"") if elsewhere and is_ascii(sample) else sample)
     text_encoding = encoding.name
@@ -143,54 +133,41 @@ def sniff(sample: bytes, elsewhere: bytes = b"") -> Dialect:
         sample, text_encoding = sample.decode(encoding.name, "replace").encode(), "utf-8"
     start = len(codecs.BOM_UTF8) if sample.startswith(codecs.BOM_UTF8) else 0
     line_end = "\n" if b"\n" in sample or b"\r" not in sample else "\r"
-    written = _first_lines(sample[start:], line_end, len(sample) >= SAMPLE_BYTES)
+    written = _split_first_lines(sample[start:], line_end, len(sample) >= SAMPLE_BYTES)
     text = [line.decode(text_encoding, "replace").replace("\r", "") for line in written]
     lines = _Lines(text, list(accumulate(map(len, written), initial=start)))
     seen = b"".join(written)
-    quote: str | None = _quote(seen)
-    delimiter, records = _split(lines, seen, quote)
-    if quote and quote.encode() in seen and _only_marks(seen, delimiter, quote):
-        quote = None
-        records = lines.records(delimiter, quote)
+    quote = _choose_quote(seen)
+    delimiter, records = _split_into_records(lines, seen, quote)
+    no_quotes = quote.encode() in seen and _are_only_marks(seen, delimiter, quote)
+    if no_quotes:
+        records = lines.read(delimiter, None)
     has_header, columns, body_start = find_header(records, start)
     body = [record.cells for record in records if record.stop > body_start]
+    measured = _find_measured_columns(body, len(columns))
     return Dialect(
-        delimiter,
-        quote,
-        encoding.name,
-        line_end,
-        has_header,
-        columns,
-        body_start,
-        _measured(body, len(columns)),
-        encoding.guessed,
-        encoding.doubtful,
-    )
+        delimiter, None if no_quotes else quote, encoding.name, line_end,
+        has_header, columns, body_start, measured, encoding.guessed, encoding.doubtful,
+    )  # fmt: skip
 
 
-def _measured(body: list[list[str]], width: int) -> tuple[int, ...]:
+def _find_measured_columns(body: list[list[str]], width: int) -> tuple[int, ...]:
     """The positions of the columns that hold numbers or times, marks of absence aside."""
     whole = [cells for cells in body if len(cells) == width][:MEASURED_RECORDS]
     positions = []
     for position in range(width):
-        measures = 0
-        for cells in whole:
-            kind = _measures(cells[position])
-            if kind is False:
-                break
-            measures += kind is True
-        else:
-            if measures >= 3:
-                positions.append(position)
+        kinds = [_is_measure(cells[position]) for cells in whole]
+        if False not in kinds and kinds.count(True) >= 3:
+            positions.append(position)
     return tuple(positions)
 
 
-def _measures(cell: str) -> bool | None:
+def _is_measure(cell: str) -> bool | None:
     """Whether a cell looks like a number or a time, as the scan sees it; None if it may stand for nothing."""
     digits = any(map(str.isdecimal, cell))
-    if not digits and len(cell) <= csvscan.NEUTRAL_BYTES:
+    if not digits and len(cell) <= csv_scan.NEUTRAL_BYTES:
         return None
-    return digits and not cell.strip(csvscan.MEASURING)
+    return digits and not cell.strip(csv_scan.MEASURING)
 
 
 def is_text(sample: bytes) -> bool:
@@ -204,7 +181,7 @@ def looks_delimited(sample: bytes) -> bool:
     return b"\0" not in sample and len(sniff(sample).columns) > 1
 
 
-def _first_lines(sample: bytes, line_end: str, truncated: bool) -> list[bytes]:
+def _split_first_lines(sample: bytes, line_end: str, truncated: bool) -> list[bytes]:
     """The first lines with their ends; the last of a truncated sample may be half a line and goes."""
     end = line_end.encode()
     limit = SNIFFED_LINES if b'"' in sample else SNIFFED_RECORDS
@@ -215,7 +192,7 @@ def _first_lines(sample: bytes, line_end: str, truncated: bool) -> list[bytes]:
     return lines
 
 
-def _quote(sample: bytes) -> str:
+def _choose_quote(sample: bytes) -> str:
     if b'"' in sample or sample.count(b"'") < 4:
         return '"'
     opened = len(re.findall(rb"(?:^|[\n\r,;\t|])'", sample))
@@ -223,36 +200,36 @@ def _quote(sample: bytes) -> str:
     return "'" if opened >= 2 and opened == closed and 2 * opened == sample.count(b"'") else '"'
 
 
-def _split(lines: _Lines, seen: bytes, quote: str | None) -> tuple[str, list[Record]]:
+def _split_into_records(lines: _Lines, seen: bytes, quote: str) -> tuple[str, list[Record]]:
     """The delimiter, and the records that it makes."""
     parses: dict[str, list[Record]] = {}
     for delimiters in (DELIMITERS, WEAK_DELIMITERS):
-        parses |= {name: lines.records(name, quote) for name in delimiters if name.encode() in seen}
+        parses |= {name: lines.read(name, quote) for name in delimiters if name.encode() in seen}
         widths = {name: [len(record.cells) for record in records] for name, records in parses.items()}
-        if delimiter := _delimiter(widths):
+        if delimiter := _choose_delimiter(widths):
             records = parses[delimiter]
-            if quote and records[-1].stop != lines.starts[len(records)]:  # some have several lines
-                records = lines.records_apart(delimiter, quote)
+            if records[-1].stop != lines.starts[len(records)]:  # some have several lines
+                records = lines.read_apart(delimiter, quote)
             return delimiter, records
-    if quote and quote.encode() in seen and (split := _split_apart(lines, quote)):
+    if quote.encode() in seen and (split := _split_apart(lines, quote)):
         return split
     # One column: a delimiter that never occurs, lest commas in its text cut it.
     unused = next((name for name in (",", *DELIMITERS, "\x1f") if name.encode() not in seen), "\x1f")
-    return unused, lines.records(unused, quote)
+    return unused, lines.read(unused, quote)
 
 
 def _split_apart(lines: _Lines, quote: str) -> tuple[str, list[Record]] | None:
     """The delimiter and the records of lines that a quote in the first one makes one; None if none does."""
-    whole = lines.records("\x1f", quote)
+    whole = lines.read("\x1f", quote)
     if 2 * len(whole) > len(lines.lines):
         return None
-    widths = {name: [len(record.cells) for record in lines.records(name, None)] for name in DELIMITERS}
-    delimiter = _delimiter(widths)
-    records = lines.records_apart(delimiter, quote) if delimiter else []
+    widths = {name: [len(record.cells) for record in lines.read(name, None)] for name in DELIMITERS}
+    delimiter = _choose_delimiter(widths)
+    records = lines.read_apart(delimiter, quote) if delimiter else []
     return (delimiter, records) if len(records) > len(whole) else None
 
 
-def _delimiter(widths: dict[str, list[int]]) -> str:
+def _choose_delimiter(widths: dict[str, list[int]]) -> str:
     """The delimiter that gives most records the same number of cells, two or more; "" if none."""
     best, best_score = "", 0.0
     for delimiter, counts in widths.items():
@@ -270,16 +247,10 @@ def _delimiter(widths: dict[str, list[int]]) -> str:
     return best
 
 
-def _only_marks(sample: bytes, delimiter: str, quote: str) -> bool:
+def _are_only_marks(sample: bytes, delimiter: str, quote: str) -> bool:
     """Whether quotes are mere marks (5" pipe): none opens a cell, or most stand in the middle of one."""
-    quotes = np.flatnonzero(np.frombuffer(sample, np.uint8) == ord(quote))
-    before, after = at_edges(sample, quotes, delimiter, quote)
+    padded = np.frombuffer(b"\n" + sample + b"\n", np.uint8)
+    borders_on_cell = np.isin(padded, list(f"{delimiter}{quote}\n\r".encode()))
+    quotes = np.flatnonzero(padded == ord(quote))
+    before, after = borders_on_cell[quotes - 1], borders_on_cell[quotes + 1]
     return bool(not before.any() or 2 * (before | after).sum() < len(quotes))
-
-
-def at_edges(text: bytes, quotes: np.ndarray, delimiter: str, quote: str) -> tuple[np.ndarray, np.ndarray]:
-    """For each quote, whether what precedes it and what follows it can border on a cell."""
-    edge = np.zeros(256, dtype=bool)
-    edge[list(f"{delimiter}{quote}\n\r".encode())] = True
-    padded = np.frombuffer(b"\n" + text + b"\n", np.uint8)
-    return edge[padded[quotes]], edge[padded[quotes + 2]]

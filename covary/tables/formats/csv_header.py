@@ -36,11 +36,11 @@ def find_header(records: list[Record], start: int) -> tuple[bool, tuple[str, ...
     if not _is_header(names, body):
         width = max(width, len(names))
         before = records[first - 1].stop if first else start
-        return False, _unique_names([""] * width), before
+        return False, _make_unique([""] * width), before
     # R leaves the name of the row names out; others end every row but the header with a delimiter.
     if len(names) == width - 1 and any(row[-1] for row in body if len(row) == width):
         names = ["", *names]
-    return True, _unique_names([*names, *[""] * (width - len(names))]), records[first].stop
+    return True, _make_unique([*names, *[""] * (width - len(names))]), records[first].stop
 
 
 def _is_preamble(cells: list[str], width: int) -> bool:
@@ -56,19 +56,16 @@ def _is_header(names: list[str], body: list[list[str]]) -> bool:
     votes = 0
     counting_up = _counts_up(names) and not any(map(_counts_up, body[:1]))
     for name, *cells in zip(names, *(row for row in body if len(row) == len(names)), strict=False):
-        kinds = [_kind(cell) for cell in cells if cell]
+        kinds = [_tell_kind(cell) for cell in cells if cell]
         if not kinds or not name.strip():
             continue
         kind = max(dict.fromkeys(kinds), key=kinds.count)
-        a_year_on_top = bool(_YEAR.fullmatch(name)) and not any(map(_YEAR.fullmatch, cells))
+        year_on_top = _YEAR.fullmatch(name) and not any(map(_YEAR.fullmatch, cells))
+        number_is_name = year_on_top or (name.isdecimal() and counting_up)
         if kind == "text":
             votes -= 2 * (name in cells)
-        elif (
-            kinds.count(kind) >= 0.8 * len(kinds)
-            and not (name.isdecimal() and counting_up)
-            and not a_year_on_top
-        ):
-            votes += 1 if _kind(name) != kind else -1
+        elif kinds.count(kind) >= 0.8 * len(kinds) and not number_is_name:
+            votes += 1 if _tell_kind(name) != kind else -1
     return votes >= 0
 
 
@@ -78,13 +75,13 @@ def _counts_up(cells: list[str]) -> bool:
     return len(numbers) > 2 and all(after - before == 1 for before, after in pairwise(numbers))
 
 
-def _kind(cell: str) -> str:
+def _tell_kind(cell: str) -> str:
     stripped = cell.strip()
     match = _KIND.fullmatch(stripped) if len(stripped) <= LONGEST_CELL else None
     return str(match.lastgroup) if match else "text"
 
 
-def _unique_names(names: Sequence[str]) -> tuple[str, ...]:
+def _make_unique(names: Sequence[str]) -> tuple[str, ...]:
     """Names as written; the empty become column_N, the repeated get _2, _3, ..."""
     taken = set(names)
     given: dict[str, None] = {}  # in order

@@ -1,8 +1,8 @@
 """Where the records of a CSV file begin, so that parts of it are read apart, each as in the whole."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import IO, NamedTuple
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from covary.tables.arrow_frames import BLOCK_BYTES
 from covary.tables.faults import LONE, LONG, OVERLONG, SHORT, STRAY, UNCLOSED, Faults
-from covary.tables.formats import csv_scan as csvscan
+from covary.tables.formats import csv_scan
 from covary.tables.formats.csv_dialect import Dialect
 
 WINDOW_BYTES = 256 << 10
@@ -20,40 +20,32 @@ LONGEST_RECORD = 16 << 20
 COMPILED_FROM = 1 << 20  # bytes: less is scanned before compiled code is loaded
 EDITS_AT_ONCE = 4096
 
-
 Edit = tuple[int, int, int]  # where a record begins, where it ends, and which stray quote goes, or -1
 Bits = npt.NDArray[np.uint64]
 KINDS = {
-    csvscan.SHORT: SHORT,
-    csvscan.LONG: LONG,
-    csvscan.LONE: LONE,
-    csvscan.STRAY: STRAY,
-    csvscan.UNCLOSED: UNCLOSED,
+    csv_scan.SHORT: SHORT,
+    csv_scan.LONG: LONG,
+    csv_scan.LONE: LONE,
+    csv_scan.STRAY: STRAY,
+    csv_scan.UNCLOSED: UNCLOSED,
 }
 
 
-class Block(NamedTuple):
-    """The records of a part of a file, with no quote where none can be.
-
-    Attributes:
-        text: the records.
-        separators: how many delimiters stand between cells; None if its cells have been counted.
-        ends_file: whether the last record of the file is in it.
-    """
+class Records(NamedTuple):
+    """Some records of a file, with no quote where none can be."""
 
     text: bytes
-    separators: int | None
-    ends_file: bool
+    separators: int | None  # how many delimiters stand between cells; None if its cells have been counted
+    ends_file: bool  # whether the last record of the file is in it
 
 
-def ranges(file: IO[bytes], size: int, dialect: Dialect, chunk_bytes: int) -> list[tuple[int, int]]:
+def find_ranges(file: IO[bytes], size: int, dialect: Dialect, chunk_bytes: int) -> list[tuple[int, int]]:
     """The bytes of a file's data in parts of about `chunk_bytes` that each begin at a record."""
     starts = [dialect.body_start]
     for position in range(dialect.body_start + chunk_bytes, size, chunk_bytes):
         if position > starts[-1]:
             starts.append(_find_boundary(file, position, starts[-1], dialect))
-    stops = [*starts[1:], size]
-    return [(start, stop) for start, stop in zip(starts, stops, strict=True) if start < stop]
+    return [(start, stop) for start, stop in pairwise([*starts, size]) if start < stop]
 
 
 def _find_boundary(file: IO[bytes], position: int, known: int, dialect: Dialect) -> int:
@@ -76,17 +68,17 @@ def find_record_boundary(window: bytes, at: int, dialect: Dialect) -> int | None
     """
     line_end = dialect.line_end.encode()
     if not dialect.quote:
-        return _after_line_end(window, at, line_end)
+        return _find_after_line_end(window, at, line_end)
     quote = dialect.quote.encode()
     if quote not in window:
-        return _after_line_end(window, at, line_end) if _lines_are_records(window, dialect) else None
+        return _find_after_line_end(window, at, line_end) if _lines_are_records(window, dialect) else None
     scanner = _Scanner(dialect)
     for to in dict.fromkeys((min(NEAR_BYTES, at), at)):
         near = window[at - to :]
-        first = [_after_line_end(near, 1, line_end)]
+        first = [_find_after_line_end(near, 1, line_end)]
         in_quotes = () if _begins_with_rows(near, quote, dialect) else (quote, quote + b"-" + quote)
         for before in (b"", b"-", *in_quotes):
-            end = scanner.end_of_record(before + near)
+            end = scanner.find_end_of_record(before + near)
             first.append(None if end is None else end - len(before))
         stops = {-1 if start is None else scanner.advance(near, start, to, False)[0] for start in set(first)}
         if len(stops) == 1 and min(stops) >= to:
@@ -107,7 +99,7 @@ def _begins_with_rows(window: bytes, quote: bytes, dialect: Dialect) -> bool:
     return plain.count(dialect.line_end.encode()) >= LINES_THAT_TELL and _lines_are_records(plain, dialect)
 
 
-def _after_line_end(window: bytes, at: int, line_end: bytes) -> int | None:
+def _find_after_line_end(window: bytes, at: int, line_end: bytes) -> int | None:
     line_end_at = window.find(line_end, max(at - 1, 0))
     return line_end_at + 1 if line_end_at >= 0 else None
 
@@ -136,21 +128,16 @@ def _with_last(pieces: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
     yield b"", True
 
 
-def blocks(
+def cut_records(
     pieces: Iterable[bytes],
     dialect: Dialect,
     faults: Faults,
-    size: int = BLOCK_BYTES,
+    size: int,
     beyond: Iterator[bytes] | None = None,
-) -> Iterator[Block]:
-    """The records of a record-aligned stream in blocks of about `size`, with what is wrong counted.
+) -> Iterator[Records]:
+    """The records of a record-aligned stream, about `size` bytes at a time, with what is wrong counted.
 
-    Args:
-        pieces: the stream.
-        dialect: how it is written.
-        faults: where to count.
-        size: of a block, in bytes.
-        beyond: what follows the stream in its file, to tell a stray quote at its end; None if nothing does.
+    `beyond` is what follows the stream in its file, to tell a stray quote at its end; None if nothing does.
     """
     line_end, scanner = dialect.line_end.encode(), _Scanner(dialect)
     waiting, held, wanted, skipping = [b""], 0, size, False
@@ -161,9 +148,9 @@ def blocks(
         if held < wanted and not final:
             continue
         text = b"".join(waiting)
-        stop, block = scanner.cut(text, final, beyond, faults)
-        if block.text:
-            yield block
+        stop, records = scanner.cut(text, final, beyond, faults)
+        if records.text:
+            yield records
         text = text[stop:]
         if len(text) >= LONGEST_RECORD and not stop:
             faults.rows += 1
@@ -196,25 +183,25 @@ class _Scanner:
 
     def __init__(self, dialect: Dialect) -> None:
         self.dialect = dialect
-        quote = ord(dialect.quote) if dialect.quote else csvscan.NO_QUOTE
+        quote = ord(dialect.quote) if dialect.quote else csv_scan.NO_QUOTE
         self.marks = (ord(dialect.delimiter), quote, ord(dialect.line_end))
         self.measured = np.zeros(max(len(dialect.columns), 1), dtype=np.bool_)
         self.measured[list(dialect.measured)] = True
-        self.counts = np.zeros(csvscan.COUNTS, dtype=np.int64)
+        self.counts = np.zeros(csv_scan.COUNTS, dtype=np.int64)
 
     def advance(self, text: bytes, start: int, target: int, final: bool) -> tuple[int, list[Edit]]:
         """Read records until one begins at `target` or later; say where, and which must be written otherwise.
 
         It ends before that where it depends on what follows the text.
         """
-        seen: csvscan.Text = text
-        scan = csvscan.scan
+        seen: csv_scan.Text = text
+        scan = csv_scan.scan
         if len(text) - start >= COMPILED_FROM:  # of which a single record may be all
-            scan, seen = _compiled_scan(), np.frombuffer(text, np.uint8)
+            scan, seen = csv_scan.compile_scan(), np.frombuffer(text, np.uint8)
         edits: list[Edit] = []
         room = np.empty((EDITS_AT_ONCE, 3), dtype=np.int64)
         alone_until = 0
-        table = csvscan.TableMarks(*self.marks, self.dialect.fewest_cells, LONGEST_RECORD, self.measured)
+        table = csv_scan.TableMarks(*self.marks, self.dialect.fewest_cells, LONGEST_RECORD, self.measured)
         while True:
             stop = min(target, len(text))
             start, edited, alone_until = scan(seen, start, stop, final, table, self.counts, room, alone_until)
@@ -222,23 +209,23 @@ class _Scanner:
             if edited < len(room):
                 return start, edits
 
-    def end_of_record(self, text: bytes) -> int | None:
+    def find_end_of_record(self, text: bytes) -> int | None:
         """The byte after the first record, or None if the text doesn't hold its end."""
-        stop = csvscan.record(text, 0, *self.marks, True)[0]
+        stop = csv_scan.read_record(text, 0, *self.marks, True)[0]
         return stop + 1 if stop < len(text) else None
 
     def cut(
         self, text: bytes, final: bool, beyond: Iterator[bytes] | None, faults: Faults
-    ) -> tuple[int, Block]:
+    ) -> tuple[int, Records]:
         """The records that the text holds as a whole, and where they end."""
         stop = len(text) if final else text.rfind(self.dialect.line_end.encode()) + 1
         whole, ends_file = text[:stop], final and beyond is None
         separators = count_separators(whole, self.dialect)
         if separators is not None:
-            return stop, Block(whole, separators, ends_file)
-        if len(whole) < COMPILED_FROM and (rows := self.rows_if_whole(whole)):
+            return stop, Records(whole, separators, ends_file)
+        if len(whole) < COMPILED_FROM and (rows := self.count_sound_records(whole)):
             faults.rows += rows
-            return stop, Block(whole, None, False)
+            return stop, Records(whole, None, False)
         stop, edits = self.advance(text, 0, len(text), ends_file)
         if final and beyond is not None:
             stop, edits = self._look_beyond(text, stop, edits, beyond)
@@ -247,9 +234,9 @@ class _Scanner:
         strays = [text[start:end] for start, end, stray_at in edits if stray_at >= 0]
         if strays:
             faults.add(STRAY, 0, min(strays).decode(self.dialect.text_encoding, "replace"))
-        return stop, Block(_rewrite(whole, edits, self.dialect) if edits else whole, None, False)
+        return stop, Records(_rewrite(whole, edits, self.dialect) if edits else whole, None, False)
 
-    def rows_if_whole(self, text: bytes) -> int:
+    def count_sound_records(self, text: bytes) -> int:
         """How many records a text has, some of several lines, if none can be doubted; else 0.
 
         This is what the scan would find, at a fraction of the time where no code is compiled.
@@ -275,7 +262,7 @@ class _Scanner:
         opens &= np.searchsorted(within, stops) - np.searchsorted(within, starts) + 1 >= len(self.measured)
         delimiter, quote, _ = self.marks
         for start, stop in zip(starts[opens].tolist(), stops[opens].tolist(), strict=True):
-            cells, *_, fits = csvscan.line(text, start, stop, delimiter, quote, self.measured)
+            cells, *_, fits = csv_scan.read_line(text, start, stop, delimiter, quote, self.measured)
             if fits and cells == len(self.measured):
                 return 0
         return len(ends)
@@ -299,12 +286,12 @@ class _Scanner:
 
     def note(self, text: bytes, ends_file: bool, faults: Faults) -> None:
         """Add what was counted in a text to the faults of its table."""
-        counts = dict(enumerate(self.counts.tolist()))
+        counts = self.counts.tolist()
         self.counts[:] = 0
         # A last line of fewer cells is a total or a remark, unless it breaks off.
         if ends_file and text.endswith(self.dialect.line_end.encode()):
-            counts[csvscan.SHORT] -= counts[csvscan.LAST_IS_SHORT]
-        faults.rows += counts[csvscan.ROWS]
+            counts[csv_scan.SHORT] -= counts[csv_scan.LAST_IS_SHORT]
+        faults.rows += counts[csv_scan.ROWS]
         for position, kind in KINDS.items():
             faults.add(kind, counts[position])
 
@@ -319,16 +306,11 @@ def _read_at_least(size: int, pieces: Iterator[bytes]) -> bytes:
     return b"".join(read)
 
 
-@cache
-def _compiled_scan() -> Callable[..., tuple[int, int, int]]:
-    return csvscan.compiled_scan()
-
-
-def count_cells(block: Block, dialect: Dialect, faults: Faults) -> None:
-    """Count the rows of a block, and those that have too few cells or too many."""
+def count_cells(records: Records, dialect: Dialect, faults: Faults) -> None:
+    """Count the rows, and those that have too few cells or too many."""
     scanner = _Scanner(dialect)
-    scanner.advance(block.text, 0, len(block.text), True)
-    scanner.note(block.text, block.ends_file, faults)
+    scanner.advance(records.text, 0, len(records.text), True)
+    scanner.note(records.text, records.ends_file, faults)
 
 
 def count_separators(text: bytes, dialect: Dialect) -> int | None:
@@ -338,29 +320,22 @@ def count_separators(text: bytes, dialect: Dialect) -> int | None:
     marks = _find_marks(text, dialect)
     if not marks.well_placed or (marks.line_ends & marks.inside).any():
         return None
-    return int(BITS_SET[(marks.delimiters & ~marks.inside).view(np.uint8)].sum())
+    return int(np.bitwise_count(marks.delimiters & ~marks.inside).sum())
 
 
 class _Marks(NamedTuple):
-    """Where the marks of a dialect stand in a text, sixty-four bytes at a time: a bit for each.
+    """Where the marks of a dialect stand in a text, sixty-four bytes at a time: a bit for each."""
 
-    Attributes:
-        delimiters: in quotes or not.
-        line_ends: likewise.
-        inside: whether the quotes up to a byte are odd.
-        well_placed: whether all are closed, and each opens a cell, closes one, or is one of two.
-    """
-
-    delimiters: Bits
-    line_ends: Bits
-    inside: Bits
-    well_placed: bool
+    delimiters: Bits  # in quotes or not
+    line_ends: Bits  # likewise
+    inside: Bits  # whether the quotes up to a byte are odd
+    well_placed: bool  # whether all quotes are closed, and each opens a cell, closes one, or is one of two
 
 
 def _find_marks(text: bytes, dialect: Dialect) -> _Marks:
     seen = np.frombuffer(text, np.uint8)
     quotes, delimiters, line_ends = (
-        _bits(seen == ord(mark)) for mark in (str(dialect.quote), dialect.delimiter, dialect.line_end)
+        _pack_bits(seen == ord(mark)) for mark in (str(dialect.quote), dialect.delimiter, dialect.line_end)
     )
     inside = quotes.copy()
     for shift in (1, 2, 4, 8, 16, 32):
@@ -369,34 +344,29 @@ def _find_marks(text: bytes, dialect: Dialect) -> _Marks:
     inside[1:] ^= np.uint64(0) - odd[:-1]
     ends = line_ends
     if dialect.line_end != "\r":
-        ends = ends | (_bits(seen == ord("\r")) & _next(line_ends))
-    may_precede = _previous(delimiters | line_ends | quotes)
+        ends = ends | (_pack_bits(seen == ord("\r")) & _shift_back(line_ends))
+    may_precede = _shift_on(delimiters | line_ends | quotes)
     may_precede[0] |= np.uint64(1)
-    may_follow = _next(delimiters | ends | quotes)
+    may_follow = _shift_back(delimiters | ends | quotes)
     may_follow[-1] |= np.uint64(1) << np.uint64((len(text) - 1) % 64)
     misplaced = (quotes & inside & ~may_precede) | (quotes & ~inside & ~may_follow)
     return _Marks(delimiters, line_ends, inside, not odd[-1] and not misplaced.any())
 
 
-BITS_SET = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).sum(axis=1).astype(np.uint8)
-
-
-def _bits(mask: npt.NDArray[np.bool_]) -> Bits:
+def _pack_bits(mask: npt.NDArray[np.bool_]) -> Bits:
     """A bit for each byte, sixty-four to a word, the first lowest."""
     packed = np.packbits(mask, bitorder="little")
-    words = np.zeros(-(-len(packed) // 8), dtype="<u8")
-    words.view(np.uint8)[: len(packed)] = packed
-    return words
+    return np.pad(packed, (0, -len(packed) % 8)).view("<u8")
 
 
-def _next(bits: Bits) -> Bits:
+def _shift_back(bits: Bits) -> Bits:
     """Each bit as the one after it is."""
     shifted = bits >> np.uint64(1)
     shifted[:-1] |= bits[1:] << np.uint64(63)
     return shifted
 
 
-def _previous(bits: Bits) -> Bits:
+def _shift_on(bits: Bits) -> Bits:
     """Each bit as the one before it is."""
     shifted = bits << np.uint64(1)
     shifted[1:] |= bits[:-1] >> np.uint64(63)

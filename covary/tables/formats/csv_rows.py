@@ -2,6 +2,7 @@
 
 import codecs
 import csv
+import re
 from collections.abc import Iterator
 from typing import IO
 
@@ -19,7 +20,7 @@ from covary.tables.formats.csv_dialect import (
 )
 from covary.tables.formats.csv_records import count_cells, split_records
 from covary.tables.formats.encodings import NAMES, is_ascii
-from covary.tables.formats.text_bytes import CELLS_AT_ONCE, cut_text, open_text, read_blocks
+from covary.tables.formats.text_bytes import CELLS_AT_ONCE, cut_text, open_text, read_at_most, read_records
 from covary.tables.reader import FileReader, FileStart, Layout, Range, RowRequest
 from covary.tables.source import TableSource
 
@@ -48,9 +49,8 @@ class CsvReader(FileReader):
             sample = _read_sample(file)
             elsewhere = b""
             if is_ascii(sample) and source.compression is None:
-                elsewhere = b"".join(
-                    _read_lines_at(file, source.size * quarter // 4) for quarter in (1, 2, 3)
-                )
+                quarters = (source.size * quarter // 4 for quarter in (1, 2, 3))
+                elsewhere = b"".join(_read_lines_at(file, position) for position in quarters)
         if reason := _find_reason_against(sample):
             raise UnreadableTable(source.location.shown, reason)
         csv.field_size_limit(LONGEST_CELL)  # with another delimiter, a wide header is one cell
@@ -62,29 +62,27 @@ class CsvReader(FileReader):
         return cut_text(source, layout.dialect or LINES, chunk_bytes)
 
     def frames(self, request: RowRequest) -> Iterator[pl.DataFrame]:
-        """The rows of a part of a CSV file, block by block, with what is wrong counted."""
+        """The rows of a part of a CSV file, with what is wrong counted."""
         source, faults = request.source, request.faults
         dialect = request.layout.dialect or LINES
         width = len(dialect.columns)
-        for block in read_blocks(request, dialect):
+        for records in read_records(request, dialect):
             rows = bare = 0
-            lines = _too_many_lines(block.text, dialect)
-            if lines > MOST_CELLS_PER_BYTE * len(block.text) // width:
-                lengths = (
-                    f"its header names {width:,} columns, but most of its {lines:,} lines have few cells"
-                )
-                raise UnreadableTable(source.location.shown, f"{lengths}: it is not one table")
+            lines = _count_too_many_lines(records.text, dialect)
+            if lines > MOST_CELLS_PER_BYTE * len(records.text) // width:
+                reason = f"its header names {width:,} columns, but most of its {lines:,} lines have few cells"
+                raise UnreadableTable(source.location.shown, f"{reason}: it is not one table")
             most = max(1, CELLS_AT_ONCE // width)
-            for text in split_records(block.text, dialect, most) if lines else [block.text]:
+            for text in split_records(records.text, dialect, most) if lines else [records.text]:
                 frame, beyond = _parse_records(text, dialect, request.columns)
                 rows, bare = rows + frame.height, bare + beyond.null_count()
                 yield frame
-            if block.separators is None:
+            if records.separators is None:
                 continue
-            if block.separators == rows * (width - 1) and bare == rows:
+            if records.separators == rows * (width - 1) and bare == rows:
                 faults.rows += rows
             else:
-                count_cells(block, dialect, faults)
+                count_cells(records, dialect, faults)
 
 
 READER = CsvReader()
@@ -98,7 +96,7 @@ def _find_reason_against(sample: bytes) -> str | None:
         return "it is written in UTF-32; save it as UTF-8"
     if not is_text(sample):
         return "it is no text, whatever its name says"
-    first = sample[: _line_end_in(sample)]
+    first = re.split(rb"[\r\n]", sample, maxsplit=1)[0]
     if len(first) >= LONGEST_FIRST_LINE:
         return f"its first line is longer than {LONGEST_FIRST_LINE >> 20} MB"
     if (cells := max(first.count(delimiter.encode()) for delimiter in DELIMITERS)) > MOST_COLUMNS:
@@ -108,12 +106,12 @@ def _find_reason_against(sample: bytes) -> str | None:
 
 def _explain_encoding(dialect: Dialect) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Say how a file is read whose encoding had to be guessed: what is wrong with it, and what is not."""
-    if not (dialect.guessed or dialect.doubtful):
-        return (), ()
-    name = NAMES[dialect.encoding]
     if dialect.doubtful:
-        return (f"its encoding can't be told: read as {name}; save it as UTF-8",), ()
-    return (), (f"not in UTF-8: read as {name}; if its names look odd, save it as UTF-8",)
+        return (f"its encoding can't be told: read as {NAMES[dialect.encoding]}; save it as UTF-8",), ()
+    if dialect.guessed:
+        name = NAMES[dialect.encoding]
+        return (), (f"not in UTF-8: read as {name}; if its names look odd, save it as UTF-8",)
+    return (), ()
 
 
 def _read_lines_at(file: IO[bytes], position: int) -> bytes:
@@ -130,37 +128,22 @@ def _read_lines_at(file: IO[bytes], position: int) -> bytes:
 
 def _read_sample(file: IO[bytes]) -> bytes:
     """The first bytes of a file: of a very wide table enough to hold its header and a row."""
-    pieces = [_read_up_to(file, SAMPLE_BYTES)]
-    size = len(pieces[0])
-    while SAMPLE_BYTES <= size < LONGEST_FIRST_LINE and sum(map(_line_ends, pieces)) < 2:
-        piece = _read_up_to(file, min(size, LONGEST_FIRST_LINE - size))
+    sample = b"".join(read_at_most(file, SAMPLE_BYTES, SAMPLE_BYTES))
+    line_ends = _count_line_ends(sample)
+    while SAMPLE_BYTES <= len(sample) < LONGEST_FIRST_LINE and line_ends < 2:
+        size = min(len(sample), LONGEST_FIRST_LINE - len(sample))
+        piece = b"".join(read_at_most(file, size, size))
         if not piece:
             break
-        pieces.append(piece)
-        size += len(piece)
-    return b"".join(pieces)
+        sample, line_ends = sample + piece, line_ends + _count_line_ends(piece)
+    return sample
 
 
-def _read_up_to(file: IO[bytes], size: int) -> bytes:
-    """So many bytes, or what is left: a stream may give fewer at a time."""
-    pieces = []
-    while size and (piece := file.read(size)):
-        pieces.append(piece)
-        size -= len(piece)
-    return b"".join(pieces)
-
-
-def _line_ends(sample: bytes) -> int:
+def _count_line_ends(sample: bytes) -> int:
     return max(sample.count(b"\n"), sample.count(b"\r"))
 
 
-def _line_end_in(sample: bytes) -> int:
-    """Where the first line ends."""
-    ends = [position for end in (b"\n", b"\r") if (position := sample.find(end)) >= 0]
-    return min(ends, default=len(sample))
-
-
-def _too_many_lines(text: bytes, dialect: Dialect) -> int:
+def _count_too_many_lines(text: bytes, dialect: Dialect) -> int:
     """How many lines a text has, if they may be too many to be parsed at once; else 0."""
     width = len(dialect.columns)
     # There are fewer lines than bytes, which need no counting.
@@ -170,16 +153,15 @@ def _too_many_lines(text: bytes, dialect: Dialect) -> int:
 
 def _parse_records(text: bytes, dialect: Dialect, columns: list[str]) -> tuple[pl.DataFrame, pl.Series]:
     """The wanted columns of all records, and the cells right beyond those of the header."""
-    # A header of our own gives every block the same width, however ragged its first line is.
+    # A header of our own gives every frame the same width, however ragged its first line is.
     names = [str(position) for position in range(len(dialect.columns) + 1)]
     header = dialect.delimiter.join(names) + dialect.line_end
     wanted = set(columns)
     positions = [position for position, column in enumerate(dialect.columns) if column in wanted]
+    is_all = len(positions) == len(dialect.columns)  # said by None, which is faster for a very wide table
     frame = pl.read_csv(
         header.encode() + text,
-        columns=None
-        if len(positions) == len(dialect.columns)
-        else [names[position] for position in (*positions, -1)],
+        columns=None if is_all else [names[position] for position in (*positions, -1)],
         separator=dialect.delimiter,
         quote_char=dialect.quote,
         eol_char=dialect.line_end,

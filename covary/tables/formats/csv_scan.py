@@ -10,6 +10,7 @@ All of it goes by the lines around the quote alone, so the same rows are found w
 """
 
 from collections.abc import Callable
+from functools import cache
 from types import FunctionType
 from typing import NamedTuple
 
@@ -37,23 +38,14 @@ Reading = tuple[int, int, int, int, bool, int, int]  # as _read tells it
 
 
 class TableMarks(NamedTuple):
-    """How a table is written, and what its rows look like.
+    """How a table is written, and what its rows look like."""
 
-    Attributes:
-        delimiter: a byte, as are the others.
-        quote: or NO_QUOTE.
-        end: of a line.
-        least: how many cells a row should have.
-        limit: bytes of the longest record.
-        measured: for each column, whether it holds numbers or times.
-    """
-
-    delimiter: int
-    quote: int
-    end: int
-    least: int
-    limit: int
-    measured: Flags
+    delimiter: int  # a byte, as are the next two
+    quote: int  # or NO_QUOTE
+    end: int  # of a line
+    least: int  # cells that a row should have
+    limit: int  # bytes of the longest record
+    measured: Flags  # for each column, whether it holds numbers or times
 
 
 def scan(
@@ -68,16 +60,10 @@ def scan(
 ) -> tuple[int, int, int]:
     """Go from record to record, until one begins at `target` or later, or text or room for edits ends.
 
-    Args:
-        text: of CSV.
-        start: where a record begins in it.
-        target: the end of the text, or where to stop before.
-        final: whether nothing follows the text.
-        table: how it is written, and what its rows look like.
-        counts: what is added to, see ROWS and so on.
-        edits: for each record that Polars would read otherwise: where it begins, where it ends, and which
-            stray quote in it goes, or -1.
-        alone_until: lines before it are rows, whatever their quotes.
+    A record begins at `start`, and nothing follows the text if it is `final`. Lines before `alone_until` are
+    rows, whatever their quotes. What is counted is added to `counts`, see ROWS and so on. Written to `edits`
+    is, for each record that Polars would read otherwise: where it begins, where it ends, and which stray
+    quote in it goes, or -1.
 
     Returns:
         Where the next record begins, how many edits were written, and `alone_until`.
@@ -85,7 +71,7 @@ def scan(
     delimiter, quote, end, width = table.delimiter, table.quote, table.end, len(table.measured)
     edited = 0
     while start < target and edited < len(edits):
-        position, cells, filled, odd, is_open = record(text, start, delimiter, quote, end, False)
+        position, cells, filled, odd, is_open = read_record(text, start, delimiter, quote, end, False)
         stray_at, lines = -1, 0
         # Nearly every record is as it should be, and is read once.
         if is_open or odd or cells != width or position >= len(text):
@@ -122,38 +108,39 @@ def _read(text: Text, start: int, final: bool, table: TableMarks, alone: bool) -
     """
     delimiter, quote, end, measured = table.delimiter, table.quote, table.end, table.measured
     too_long = len(text) - start >= table.limit
-    position, cells, filled, odd, open_ = record(text, start, delimiter, quote, end, False)
+    position, cells, filled, odd, open_ = read_record(text, start, delimiter, quote, end, False)
     verdict = NO
     if open_ and position < len(text):
         verdict = YES
         if not alone:
             verdict = _swallows(text, start, position, final, table)
         if verdict == YES:
-            return _first_line(text, start, position, table)
-        position, cells, filled, odd, open_ = record(text, start, delimiter, quote, end, True)
+            return _read_first_line(text, start, position, table)
+        position, cells, filled, odd, open_ = read_record(text, start, delimiter, quote, end, True)
     waits = position >= len(text) and not final and not (open_ and too_long)
     if waits or (verdict == CAN_NOT_TELL and not too_long):
         return CAN_NOT_TELL, start, 0, 0, False, -1, 0
     lines = 0
     if open_ or odd or cells != len(measured):
-        rows, lines, last = _rows_alone(text, start, position, table)
+        rows, lines, last = _count_rows_alone(text, start, position, table)
         if open_ and not final and last == start:  # a line longer than any record
             return CAN_NOT_TELL, start, 0, 0, False, -1, 0
         are_rows = 2 * rows > lines or (open_ and not final)
         if are_rows and lines > 1:
             return SWALLOWS, len(text) if open_ and final else last, 0, 0, False, -1, 0
         if are_rows and open_:
-            return _first_line(text, start, position, table)
+            return _read_first_line(text, start, position, table)
     return YES, position, cells, filled, odd or open_, -1, lines if open_ else 0
 
 
-def _first_line(text: Text, start: int, stop: int, table: TableMarks) -> Reading:
+def _read_first_line(text: Text, start: int, stop: int, table: TableMarks) -> Reading:
     """Read a line whose quote is stray, as `_read` tells it."""
-    cells, filled, odd, stray_at, _ = line(text, start, stop, table.delimiter, table.quote, table.measured)
+    delimiter, quote, measured = table.delimiter, table.quote, table.measured
+    cells, filled, odd, stray_at, _ = read_line(text, start, stop, delimiter, quote, measured)
     return YES, stop, cells, filled, odd, stray_at, 0
 
 
-def record(
+def read_record(
     text: Text, start: int, delimiter: int, quote: int, end: int, past_line_ends: bool
 ) -> tuple[int, int, int, bool, bool]:
     """Read a record: where it ends, its cells, those up to the last filled one, odd quotes, an open quote.
@@ -164,7 +151,7 @@ def record(
     while True:
         begin = position
         if position < len(text) and text[position] == quote:
-            position = _closing(text, position + 1, len(text), quote, -1 if past_line_ends else end)
+            position = _find_closing(text, position + 1, len(text), quote, -1 if past_line_ends else end)
             if position >= len(text) or text[position] != quote:
                 return position, cells + 1, cells + 1, odd, True
             position += 1
@@ -180,7 +167,7 @@ def record(
         position += 1
 
 
-def line(
+def read_line(
     text: Text, start: int, stop: int, delimiter: int, quote: int, measured: Flags
 ) -> tuple[int, int, bool, int, bool]:
     """Read a line by itself: its cells, those up to the last filled, odd quotes, its stray quote, its fit.
@@ -192,7 +179,7 @@ def line(
     while True:
         begin = position
         if position < stop and text[position] == quote:
-            closing = _closing(text, position + 1, stop, quote, -1)
+            closing = _find_closing(text, position + 1, stop, quote, -1)
             if closing < stop:
                 position = closing + 1
                 odd |= not (position >= stop or _ends_cell(text, position, delimiter, NO_QUOTE))
@@ -202,7 +189,7 @@ def line(
             odd |= text[position] == quote
             position += 1
         if cells < len(measured) and measured[cells]:
-            kind = _kind(text, begin, position, quote)
+            kind = _tell_kind(text, begin, position, quote)
             measures += kind == YES
             differs += kind == NO
         cells += 1
@@ -216,7 +203,7 @@ def line(
 def _swallows(text: Text, start: int, line_end: int, final: bool, table: TableMarks) -> int:
     """Whether a cell open at its record's first line end swallows rows: lines around it look like some."""
     delimiter, quote, measured = table.delimiter, table.quote, table.measured
-    cells, _, _, _, fits = line(text, start, line_end, delimiter, quote, measured)
+    cells, _, _, _, fits = read_line(text, start, line_end, delimiter, quote, measured)
     if cells != len(measured) or not fits:
         return NO
     begin, lines, unlike, closed = line_end + 1, 0, 0, False
@@ -228,8 +215,8 @@ def _swallows(text: Text, start: int, line_end: int, final: bool, table: TableMa
         stop = _find(text, begin, table.end)
         if stop == len(text) and not final:
             return CAN_NOT_TELL
-        cells, filled, _, _, fits = line(text, begin, stop, delimiter, quote, measured)
-        closed = _closing(text, begin, stop, quote, -1) < stop
+        cells, filled, _, _, fits = read_line(text, begin, stop, delimiter, quote, measured)
+        closed = _find_closing(text, begin, stop, quote, -1) < stop
         if filled or closed:
             lines += 1
             unlike += cells != len(measured) or not fits
@@ -239,14 +226,15 @@ def _swallows(text: Text, start: int, line_end: int, final: bool, table: TableMa
     return YES if 4 * unlike <= lines else NO
 
 
-def _rows_alone(text: Text, start: int, stop: int, table: TableMarks) -> tuple[int, int, int]:
+def _count_rows_alone(text: Text, start: int, stop: int, table: TableMarks) -> tuple[int, int, int]:
     """How many of a record's lines are rows by themselves, how many there are, where the last begins."""
+    delimiter, quote, measured = table.delimiter, table.quote, table.measured
     rows, lines, begin, last = 0, 0, start, start
     while begin < stop:
         line_end = min(_find(text, begin, table.end), stop)
-        cells, filled, _, _, _ = line(text, begin, line_end, table.delimiter, table.quote, table.measured)
+        cells, filled, _, _, _ = read_line(text, begin, line_end, delimiter, quote, measured)
         lines += filled > 0
-        rows += cells == len(table.measured) and filled > 0
+        rows += cells == len(measured) and filled > 0
         last = begin
         begin = line_end + 1
     return rows, lines, last
@@ -259,7 +247,7 @@ def _find(text: Text, position: int, byte: int) -> int:
     return position
 
 
-def _closing(text: Text, position: int, stop: int, quote: int, end: int) -> int:
+def _find_closing(text: Text, position: int, stop: int, quote: int, end: int) -> int:
     """Where a quoted cell that goes on at `position` is closed, or `stop`; a doubled quote doesn't close it.
 
     A line end, too, ends the search, unless that is -1.
@@ -289,7 +277,7 @@ def _is_empty(text: Text, start: int, stop: int, quote: int) -> bool:
     return stop == start or (stop == start + 2 and text[start] == quote and text[start + 1] == quote)
 
 
-def _kind(text: Text, start: int, stop: int, quote: int) -> int:
+def _tell_kind(text: Text, start: int, stop: int, quote: int) -> int:
     """Whether a cell looks like a number or a time; of what may be a mark of absence that can't be told."""
     size, digits, others = 0, 0, 0
     for position in range(start, stop):
@@ -303,18 +291,20 @@ def _kind(text: Text, start: int, stop: int, quote: int) -> int:
     return YES if digits > 0 and others == 0 else NO
 
 
-def stray_quote(text: bytes, delimiter: int, quote: int) -> int:
+def find_stray_quote(text: bytes, delimiter: int, quote: int) -> int:
     """Where the quote stands that is opened on a line, but not closed, or -1."""
-    return int(line(text, 0, len(text), delimiter, quote, np.zeros(0, dtype=np.bool_))[3])
+    return int(read_line(text, 0, len(text), delimiter, quote, np.zeros(0, dtype=np.bool_))[3])
 
 
-def compiled_scan() -> Callable[..., tuple[int, int, int]]:
+@cache
+def compile_scan() -> Callable[..., tuple[int, int, int]]:
     """The same functions, compiled, each calling the others."""
     from covary.compiled import compiled
 
     names = dict(globals())
-    first_the_called = (_ends_cell, _is_empty, _kind, _closing, _find, record, line, _swallows, _rows_alone)
-    for function in (*first_the_called, _first_line, _read, scan):
+    called = (_ends_cell, _is_empty, _tell_kind, _find_closing, _find, read_record, read_line)
+    callers = (_swallows, _count_rows_alone, _read_first_line, _read, scan)
+    for function in called + callers:
         names[function.__name__] = compiled(FunctionType(function.__code__, names, function.__name__))
     loop: Callable[..., tuple[int, int, int]] = names["scan"]
     return loop

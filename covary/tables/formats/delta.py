@@ -56,7 +56,7 @@ class DeltaReader(Reader):
             version = f"{table.version()} {table.metadata().id}"
             files = _list_data_files(table)
             for file in files:
-                file.at(path)
+                file.find_path(path)  # which refuses one that lies elsewhere
             if {*(table.protocol().reader_features or ())} & KEPT_APART:
                 require_log_below(path, commits=True)
             size = sum(file.size for file in files)
@@ -94,7 +94,7 @@ def _read_files(request: RowRequest) -> Iterator[pl.DataFrame]:
     kept, schema = _find_kept_rows(table, source), _read_schema(table)
     for file in _list_data_files(table)[start : None if stop < 0 else stop]:
         with explain_failures(source.location.text, f"its data file {unquote(Location(file.path).shown)}"):
-            mask = kept.get(_uri(table, file.path))
+            mask = kept.get(_make_uri(table, file.path))
             for batch in read_file_rows(file, source.location.text, schema, columns, request.size, mask):
                 yield from_arrow(batch, columns)
 
@@ -105,7 +105,7 @@ def _open_table(path: str, version: int | None = None) -> "DeltaTable":
     except ImportError:
         raise MissingPart("reading Delta tables needs: pip install 'covary[delta]'") from None
     try:
-        table = DeltaTable(path, version=version, storage_options=_storage_options(path))
+        table = DeltaTable(path, version=version, storage_options=_make_storage_options(path))
     except Exception as problem:
         if damaged := find_damaged_file(path):
             raise ValueError(f"{damaged} can't be read: {problem}") from problem
@@ -117,7 +117,7 @@ def _open_table(path: str, version: int | None = None) -> "DeltaTable":
     return table
 
 
-def _storage_options(path: str) -> dict[str, str] | None:
+def _make_storage_options(path: str) -> dict[str, str] | None:
     """What delta-rs must be told: all else, credentials too, it finds in the environment by itself."""
     endpoint = s3_endpoint()
     if not endpoint or not path.startswith("s3"):
@@ -146,16 +146,15 @@ def _read_schema(table: "DeltaTable") -> TableSchema:
 
 def _list_data_files(table: "DeltaTable") -> list[DataFile]:
     """Every data file of the version, in the order in which they were written."""
-    actions = pa.table(table.get_add_actions()).sort_by(
-        [("modification_time", "ascending"), ("path", "ascending")]
-    )
+    order = [("modification_time", "ascending"), ("path", "ascending")]
+    actions = pa.table(table.get_add_actions()).sort_by(order)
     parted = "partition" in actions.column_names
     partitions = actions["partition"].to_pylist() if parted else [{}] * actions.num_rows
     rows = zip(actions["path"].to_pylist(), actions["size_bytes"].to_pylist(), partitions, strict=True)
     return [DataFile(*row) for row in rows]
 
 
-def _uri(table: "DeltaTable", path: str) -> str:
+def _make_uri(table: "DeltaTable", path: str) -> str:
     return unquote(path if URL.match(path) else f"{table.table_uri.rstrip('/')}/{path}")
 
 
@@ -166,7 +165,7 @@ def _find_kept_rows(table: "DeltaTable", source: TableSource) -> dict[str, pa.Bo
     with explain_failures(source.location.text, "its deletion vectors"):
         vectors = pa.table(table.deletion_vectors())
         paths = [unquote(path) for path in vectors["filepath"].to_pylist()]
-        known = {_uri(table, file.path) for file in _list_data_files(table)}
+        known = {_make_uri(table, file.path) for file in _list_data_files(table)}
         if not known.issuperset(paths):  # or deleted rows would be read as if they were there
             raise ValueError("they belong to files that the table doesn't list")
         return dict(zip(paths, vectors["selection_vector"], strict=True))

@@ -26,8 +26,8 @@ class DataFile:
     size: int
     partition: Mapping[str, object]
 
-    def at(self, folder: str) -> str:
-        """Where in the table's folder the file is: the log names it by a URL, mostly relative to that."""
+    def find_path(self, folder: str) -> str:
+        """The file's path in the table's folder: the log names it by a URL, mostly relative to that."""
         path = LOCAL.sub("", unquote(self.path))
         if not (URL.match(path) or LOCAL.match(self.path)):
             path = f"{folder.rstrip('/')}/{path}"
@@ -37,25 +37,18 @@ class DataFile:
 
 @dataclass(frozen=True, slots=True)
 class TableSchema:
-    """A table's columns, and what tells how they are named in its files.
+    """A table's columns, and what tells how they are named in its files."""
 
-    Attributes:
-        columns: with the names and types that the table has now.
-        fields: of each column, by name: its number and its name in the files.
-        mapping: by which of the two a file's columns are known, "id" or "name"; "none": by the table's names.
-        partition: the columns that are not in the files.
-    """
+    columns: pa.Schema  # with the names and types that the table has now
+    fields: Mapping[str, Mapping[str, object]]  # of each column, its number and its name in the files
+    mapping: str  # by which of the two files know a column, "id" or "name"; "none": by the table's name
+    partition: frozenset[str]  # the columns that are not in the files
 
-    columns: pa.Schema
-    fields: Mapping[str, Mapping[str, object]]
-    mapping: str
-    partition: frozenset[str]
-
-    def stored(self, file: pa.Schema) -> dict[str, str]:
+    def find_stored_names(self, file: pa.Schema) -> dict[str, str]:
         """The name that each column has in a file, if the file has it."""
         inside = {name: name for name in file.names}
         if self.mapping == "id":
-            inside = {_text((field.metadata or {}).get(FIELD_ID)): field.name for field in file}
+            inside = {(field.metadata or {}).get(FIELD_ID, b"").decode(): field.name for field in file}
         mark = {"id": MAPPED_ID, "name": MAPPED_NAME}.get(self.mapping)
         known_by = {name: str(self.fields[name].get(mark)) if mark else name for name in self.columns.names}
         return {
@@ -74,32 +67,27 @@ def read_file_rows(
     kept: pa.BooleanArray | None,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a file: renamed, widened, nulls where it lacks a column, without those deleted since."""
-    location = Location(file.at(folder))
+    location = Location(file.find_path(folder))
     with open_parquet(location) as opened:
-        stored = schema.stored(opened.schema_arrow)
-    there = [stored[name] for name in columns if name in stored]
-    with open_parquet(location, there, coerce_int96_timestamp_unit="us") as opened:
-        mask = _mask(kept, opened.metadata.num_rows)
+        stored = schema.find_stored_names(opened.schema_arrow)
+    wanted = [stored[name] for name in columns if name in stored]
+    with open_parquet(location, wanted, coerce_int96_timestamp_unit="us") as opened:
+        mask = None if kept is None else _make_mask(kept, opened.metadata.num_rows)
         start = 0
-        for batch in read_row_groups(opened, (0, -1), there, size):
-            arrays = [
-                _cast(batch.column(stored[name]), schema.columns.field(name).type)
-                if name in stored
-                else _constant(file.partition.get(name), schema.columns.field(name).type, batch.num_rows)
-                for name in columns
-            ]
+        for batch in read_row_groups(opened, (0, -1), wanted, size):
+            arrays = []
+            for name in columns:
+                dtype = schema.columns.field(name).type
+                if name in stored:
+                    arrays.append(_cast(batch.column(stored[name]), dtype))
+                else:
+                    arrays.append(pa.repeat(pa.scalar(file.partition.get(name), dtype), batch.num_rows))
             rows = pa.RecordBatch.from_arrays(arrays, names=columns)
             yield rows if mask is None else rows.filter(pa.array(mask[start : start + batch.num_rows]))
             start += batch.num_rows
 
 
-def _text(number: bytes | None) -> str:
-    return number.decode() if number else ""
-
-
-def _mask(kept: pa.BooleanArray | None, rows: int) -> npt.NDArray[np.bool_] | None:
-    if kept is None:
-        return None
+def _make_mask(kept: pa.BooleanArray, rows: int) -> npt.NDArray[np.bool_]:
     mask = np.ones(rows, dtype=bool)  # what a deletion vector says nothing of is there
     mask[: len(kept)] = kept.values.to_numpy(zero_copy_only=False)
     return mask
@@ -110,7 +98,3 @@ def _cast(column: pa.Array, dtype: pa.DataType) -> pa.Array:
         return column  # unpacked, each cell would be a copy
     # Only timestamps may lose something: digits below the microsecond, which Delta doesn't have.
     return column.cast(dtype, safe=not pa.types.is_timestamp(dtype))
-
-
-def _constant(value: object, dtype: pa.DataType, rows: int) -> pa.Array:
-    return pa.nulls(rows, dtype) if value is None else pa.repeat(pa.scalar(value, dtype), rows)

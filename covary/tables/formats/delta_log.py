@@ -72,25 +72,25 @@ def find_damaged_file(path: str) -> str | None:
 def _list_since_checkpoint(path: str) -> tuple[dict[str, FileState], list[str]]:
     """The commits after the last checkpoint, in order, and the files of that checkpoint."""
     files = sorted(Location(f"{path}/{DELTA_LOG}").files().items())
-    checkpoints = [(int(match[1]), name) for name, _ in files if (match := CHECKPOINT.fullmatch(name))]
-    last = max((number for number, _ in checkpoints), default=-1)
-    commits = {
-        name: state for name, state in files if (match := COMMIT.fullmatch(name)) and int(match[1]) > last
-    }
-    return commits, [name for number, name in checkpoints if number == last]
+    checkpoints = {name: match[1] for name, _ in files if (match := CHECKPOINT.fullmatch(name))}
+    last = max(checkpoints.values(), default="")
+    commits = {name: state for name, state in files if (match := COMMIT.fullmatch(name)) and match[1] > last}
+    return commits, [name for name, number in checkpoints.items() if number == last]
 
 
 def require_log_below(path: str, *, commits: bool) -> None:
     """Refuse a log by which deleted rows, or parts of a checkpoint, are looked for outside of the table.
 
-    Args:
-        path: the table's folder.
-        commits: whether to look at the commits, too, which name no parts of a checkpoint.
+    `commits`: whether to look at the commits, too, which name no parts of a checkpoint.
     """
     log = f"{path}/{DELTA_LOG}"
+    names = Location(log).files()
+    last = _find_last_whole_checkpoint(names)
+    # Of what tells the newest version: that checkpoint, and all since then.
+    kinds = (CHECKPOINT, COMMIT, COMPACTED) if commits else (CHECKPOINT,)
     sidecars: list[str] = []
-    for name in _list_current_files(path):
-        if not (commits or CHECKPOINT.fullmatch(name)):
+    for name in names:
+        if not any((match := kind.fullmatch(name)) and match[1] >= last for kind in kinds):
             continue
         look = _check_parquet if name.endswith(".parquet") else _check_json
         sidecars += look(f"{log}/{name}", path)
@@ -100,22 +100,10 @@ def require_log_below(path: str, *, commits: bool) -> None:
         _check_parquet(f"{log}/{SIDECARS}/{sidecar}", path)
 
 
-def _list_current_files(path: str) -> list[str]:
-    """The files of the log that tell the newest version: the last whole checkpoint, and all since then."""
-    names = Location(f"{path}/{DELTA_LOG}").files()
-    last = _find_last_whole_checkpoint(names)
-    return [
-        name
-        for name in names
-        for match in [COMMIT.fullmatch(name) or COMPACTED.fullmatch(name) or CHECKPOINT.fullmatch(name)]
-        if match and match[1] >= last
-    ]
-
-
 def _find_last_whole_checkpoint(names: Collection[str]) -> str:
     """The number of the last checkpoint of which no part is missing; "" if there is none."""
     parts = Counter((match[1], match[2]) for match in map(ONE_OF_SEVERAL.fullmatch, names) if match)
-    whole = [number for (number, count), there in parts.items() if there == int(count)]
+    whole = [number for (number, count), present in parts.items() if present == int(count)]
     alone = [name for name in names if not ONE_OF_SEVERAL.fullmatch(name)]
     whole += [match[1] for match in map(CHECKPOINT.fullmatch, alone) if match]
     return max(whole, default="")

@@ -3,8 +3,6 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -13,7 +11,7 @@ import pyarrow as pa
 from covary.errors import MissingPart
 from covary.tables.arrow_frames import find_plain_columns, from_arrow, gather_frames, is_text
 from covary.tables.files import require_files
-from covary.tables.formats.sql_rows import quoted
+from covary.tables.formats.sql_rows import cut_numbers, quote_name, share_file
 from covary.tables.location import Location
 from covary.tables.reader import WHOLE, Layout, Range, Reader, RowRequest
 from covary.tables.source import TableSource
@@ -48,26 +46,14 @@ class DuckdbReader(Reader):
     def tables_in_file(self, file: TableSource) -> list[TableSource]:
         """The tables and views of a file, each with its share of the file's size."""
         with _open_database(file.location.text) as database:
-            rows = database.execute(LISTING).fetchall()
-        total = max(1, sum(cells or 0 for _, _, cells in rows))
-        version = self.version(file)
-        return [
-            replace(
-                file,
-                format=self.name,
-                member=_name_member(schema, name),
-                size=file.size * (cells or 0) // total,
-                version=version,
-            )
-            for schema, name, cells in rows
-        ]
+            listed = database.execute(LISTING).fetchall()
+        cells = [(_name_member(schema, name), count or 0) for schema, name, count in listed]
+        return share_file(file, self, cells)
 
     def version(self, source: TableSource) -> str:
         """What changes when the file does, or the log of what is not yet in it."""
-        log = f"{source.location.text}.wal"
-        return source.location.state().version + (
-            f" {Location(log).state().version}" if os.path.exists(log) else ""
-        )
+        version, log = source.location.state().version, Location(f"{source.location.text}.wal")
+        return f"{version} {log.state().version}" if os.path.exists(log.text) else version
 
     def layout(self, source: TableSource) -> Layout:
         """The names of the columns that can serve."""
@@ -81,9 +67,7 @@ class DuckdbReader(Reader):
             if is_view:
                 return []
             [last] = database.execute(f"SELECT max(rowid) FROM {relation}").fetchone() or [None]
-        parts = max(1, -(-source.size // chunk_bytes))
-        bounds = sorted({((last or 0) + 1) * part // parts for part in range(parts + 1)})
-        return list(pairwise(bounds)) if parts > 1 else []
+        return cut_numbers(0, (last or 0) + 1, source.size, chunk_bytes)
 
     def frames(self, request: RowRequest) -> Iterator[pl.DataFrame]:
         """The rows with some numbers, or all, in batches of bounded size."""
@@ -123,7 +107,7 @@ def _find_relation(database: "DuckDBPyConnection", source: TableSource) -> tuple
     """How a table is called in SQL, and whether it's a view."""
     for schema, name, cells in database.execute(LISTING).fetchall():
         if _name_member(schema, name) == source.member:
-            return f"{quoted(schema)}.{quoted(name)}", cells is None
+            return f"{quote_name(schema)}.{quote_name(name)}", cells is None
     raise ValueError("it is no longer there")
 
 
@@ -134,12 +118,12 @@ def _read_schema(database: "DuckDBPyConnection", relation: str) -> pa.Schema:
 
 def _write_expression(field: pa.Field) -> str:
     """How a column is read: without infinite times, which Arrow has not, and without huge cells of text."""
-    name = quoted(field.name)
+    way = "{}"
     if is_text(field.type):
-        return NOT_HUGE.format(name)
-    return (
-        IN_REACH.format(name) if pa.types.is_date(field.type) or pa.types.is_timestamp(field.type) else name
-    )
+        way = NOT_HUGE
+    elif pa.types.is_date(field.type) or pa.types.is_timestamp(field.type):
+        way = IN_REACH
+    return way.format(quote_name(field.name))
 
 
 def _name_member(schema: str, name: str) -> str:

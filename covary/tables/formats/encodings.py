@@ -30,17 +30,11 @@ NAMES = {
 
 
 class Encoding(NamedTuple):
-    """The encoding of a file.
+    """The encoding of a file."""
 
-    Attributes:
-        name: as Python knows it.
-        guessed: whether nothing in the file says so.
-        doubtful: whether no encoding fits well.
-    """
-
-    name: str
-    guessed: bool = False
-    doubtful: bool = False
+    name: str  # as Python knows it
+    guessed: bool = False  # nothing in the file says so
+    doubtful: bool = False  # and none fits well
 
 
 def detect_encoding(sample: bytes) -> Encoding:
@@ -57,11 +51,12 @@ def detect_encoding(sample: bytes) -> Encoding:
     runs = re.findall(rb"[\x80-\xff]+", lines)
     # Accents stand alone among ASCII's letters; other scripts' letters stand together.
     if 2 * sum(len(run) for run in runs if len(run) > 2) > sum(map(len, runs)):
-        return _other_script(lines, runs)
-    fit, name = max(((_fit(lines, name), name) for name in LATIN), key=lambda each: each[0])
-    if fit >= FITS_WELL:
+        return _detect_other_script(lines, runs)
+    fits = {name: _measure_fit(lines, name) for name in LATIN}
+    name = max(fits, key=fits.__getitem__)
+    if fits[name] >= FITS_WELL:
         return Encoding(name, guessed=True)
-    other = _other_script(lines, runs)
+    other = _detect_other_script(lines, runs)
     return Encoding(name, guessed=True, doubtful=True) if other.doubtful else other
 
 
@@ -83,11 +78,13 @@ def utf16_byte_order(sample: bytes) -> str | None:
         return "utf-16-be"
     zeros = sample.count(0)
     odd = sample[1::2].count(0)
-    name = "utf-16-le" if odd > 0.9 * zeros else "utf-16-be" if odd < 0.1 * zeros else None
-    if name and zeros * 5 >= len(sample) * 2:
+    if 0.1 * zeros <= odd <= 0.9 * zeros:
+        return None
+    name = "utf-16-le" if odd > 0.9 * zeros else "utf-16-be"
+    if zeros * 5 >= len(sample) * 2:
         return name
     # Of other scripts only delimiters, digits and line ends have zeros.
-    return name if name and zeros * 50 > len(sample) and _is_plain(sample, name) else None
+    return name if zeros * 50 > len(sample) and _is_plain(sample, name) else None
 
 
 def _is_plain(sample: bytes, name: str) -> bool:
@@ -101,17 +98,18 @@ def _is_plain(sample: bytes, name: str) -> bool:
     return lines > 0 and odd - lines - text.count("\t") <= 0.01 * len(text)
 
 
-def _fit(lines: bytes, name: str) -> float:
+def _measure_fit(lines: bytes, name: str) -> float:
     """The share of the characters beyond ASCII that stand where they may if an encoding is the right one.
 
     A small letter may stand anywhere, a capital not after a small letter, a mark not between two letters.
     """
     text = f" {lines.decode(name, 'replace')} "
     positions = [position for position, character in enumerate(text) if character > "\x7f"]
-    return sum(_fits(*text[position - 1 : position + 2]) for position in positions) / max(len(positions), 1)
+    fitting = sum(_can_stand(*text[position - 1 : position + 2]) for position in positions)
+    return fitting / max(len(positions), 1)
 
 
-def _fits(before: str, character: str, after: str) -> bool:
+def _can_stand(before: str, character: str, after: str) -> bool:
     if character.isalpha() and character not in "ªº":
         return not (character.isupper() and before.islower())
     kind = unicodedata.category(character)
@@ -120,7 +118,7 @@ def _fits(before: str, character: str, after: str) -> bool:
     return character in "’·\xad–" or not (before.isalpha() and after.isalpha())
 
 
-def _other_script(lines: bytes, runs: list[bytes]) -> Encoding:
+def _detect_other_script(lines: bytes, runs: list[bytes]) -> Encoding:
     # Loaded only where it is needed.
     from charset_normalizer import from_bytes
 

@@ -4,6 +4,7 @@ import gzip
 import os
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from inspect import signature
 from typing import TYPE_CHECKING
 
@@ -14,13 +15,7 @@ from covary.errors import MissingPart, UnreadableTable
 from covary.tables.arrow_frames import find_plain_columns, from_arrow, gather_frames, group_ranges, is_text
 from covary.tables.files import require_files, require_files_in, s3_endpoint
 from covary.tables.formats.parquet import PACKED
-from covary.tables.lakehouses import (
-    LARGEST_METADATA,
-    LOCAL,
-    explain_failures,
-    require_below,
-    require_small,
-)
+from covary.tables.lakehouses import LARGEST_METADATA, LOCAL, explain_failures, require_below, require_small
 from covary.tables.location import CATALOG, Location
 from covary.tables.reader import Layout, Range, Reader, RowRequest
 from covary.tables.source import FoundFile, TableSource
@@ -69,14 +64,13 @@ class IcebergReader(Reader):
             version = f"{snapshot.snapshot_id if snapshot else 0} {table.schema().schema_id}"
             source = TableSource(name, Location(path), self.name, None, None, 0, version)
             size = sum(task.file.file_size_in_bytes for task in _plan_tasks(table, source))
-        return TableSource(name, Location(path), self.name, None, None, size, version)
+        return replace(source, size=size)
 
     def layout(self, source: TableSource) -> Layout:
         """The names of the columns that can serve."""
         with explain_failures(source.location.text):
-            return Layout(
-                find_plain_columns(_find_schema(_open_table(source.location.text), source).as_arrow())
-            )
+            schema = _find_schema(_open_table(source.location.text), source)
+            return Layout(find_plain_columns(schema.as_arrow()))
 
     def ranges(self, source: TableSource, layout: Layout, chunk_bytes: int) -> list[Range]:
         """The data files of the parts of a table."""
@@ -118,15 +112,14 @@ def _open_table(path: str) -> "Table":
     if not location.is_url:
         require_files_in(f"{path}/{METADATA}")
     listed = Location(f"{path}/{METADATA}").files()
-    numbered = {match: name for name in listed if (match := METADATA_FILE.fullmatch(name))}
-    if not numbered:
+    matches = [match for match in map(METADATA_FILE.fullmatch, listed) if match]
+    if not matches:
         raise ValueError(f"there is no *.metadata.json in its folder {METADATA!r}")
-    newest = numbered[max(numbered, key=lambda match: (int(match[1]), match[0]))]
+    newest = max(matches, key=lambda match: (int(match[1]), match[0]))[0]
     with explain_failures(path, f"{METADATA}/{newest}"):
         file, files = f"{path}/{METADATA}/{newest}", _make_reader_below(path)
-        require_small(
-            "it", _measure_unpacked(file) if newest.endswith(PACKED_METADATA) else listed[newest].size
-        )
+        is_packed = newest.endswith(PACKED_METADATA)
+        require_small("it", _measure_unpacked(file) if is_packed else listed[newest].size)
         # Not by StaticTable.from_metadata: what a table says of servers and of code to load is not for us.
         metadata = FromInputFile.table_metadata(files.new_input(file))
         return StaticTable(("static-table", file), metadata, file, files, NoopCatalog("static-table"))
@@ -145,7 +138,8 @@ def _make_reader_below(folder: str) -> "FileIO":
     """What reads the files of a table in a folder, all of them, and none that lies elsewhere."""
     from pyiceberg.io import load_file_io
 
-    files = load_file_io(_properties(), folder)
+    endpoint = s3_endpoint()  # which pyiceberg does not find in the environment by itself
+    files = load_file_io({"s3.endpoint": endpoint} if endpoint else {}, folder)
     read = files.new_input
 
     def read_below(location: str) -> "InputFile":
@@ -177,12 +171,6 @@ def _list_tables_below(catalog: "Catalog", namespace: tuple[str, ...]) -> Iterat
             yield from _list_tables_below(catalog, inner)
 
 
-def _properties() -> dict[str, str]:
-    """What pyiceberg doesn't find in the environment by itself."""
-    endpoint = s3_endpoint()
-    return {"s3.endpoint": endpoint} if endpoint else {}
-
-
 def _find_schema(table: "Table", source: TableSource) -> "Schema":
     return table.schemas()[int(source.version.split()[1])]
 
@@ -204,9 +192,8 @@ def _read_batches(table: "Table", schema: "Schema", task: "FileScanTask") -> Ite
     options: dict[str, tuple[str, ...]] = {}
     packed = task.file.file_size_in_bytes < PACKED * task.file.record_count
     if packed and "dictionary_columns" in signature(reader.ArrowScan).parameters:  # not in older versions
-        options["dictionary_columns"] = tuple(
-            field.name for field in schema.as_arrow() if is_text(field.type)
-        )
+        texts = (field.name for field in schema.as_arrow() if is_text(field.type))
+        options["dictionary_columns"] = tuple(texts)
     scan = reader.ArrowScan(table.metadata, table.io, schema, AlwaysTrue(), **options)  # type: ignore[arg-type]
     # What is meant to be called, and calls this, holds all batches of a file in memory.
     one_by_one = getattr(scan, "_record_batches_from_scan_tasks_and_deletes", None)

@@ -71,14 +71,12 @@ def open_parquet(
 
 def _find_packed_texts(file: "ParquetFile", columns: Sequence[str]) -> list[str]:
     """The columns of text whose cells take less room than text can."""
-    held = _find_texts(file.schema_arrow)
-    schema = file.schema
-    named = {schema.column(position).path: position for position in range(len(schema))}
-    texts = [name for name in columns if name in held and name in named]
+    positions = {file.schema.column(position).path: position for position in range(len(file.schema))}
+    texts = _find_texts(file.schema_arrow).intersection(columns, positions)
     groups = [file.metadata.row_group(number) for number in range(file.num_row_groups)] if texts else []
     packed = []
     for name in texts:
-        chunks = [group.column(named[name]) for group in groups]
+        chunks = [group.column(positions[name]) for group in groups]
         if all(chunk.has_dictionary_page for chunk in chunks):
             cells = sum(chunk.num_values for chunk in chunks)
             if sum(chunk.total_uncompressed_size for chunk in chunks) < PACKED * cells:
@@ -103,13 +101,10 @@ class ParquetReader(FileReader):
         with open_parquet(source.location) as file:
             footer = file.metadata
         groups = (footer.row_group(number) for number in range(footer.num_row_groups))
-        return group_ranges(
-            [
-                sum(group.column(c).total_compressed_size for c in range(group.num_columns))
-                for group in groups
-            ],
-            chunk_bytes,
-        )
+        sizes = [
+            sum(group.column(c).total_compressed_size for c in range(group.num_columns)) for group in groups
+        ]
+        return group_ranges(sizes, chunk_bytes)
 
     def frames(self, request: RowRequest) -> Iterator[pl.DataFrame]:
         """The rows of some row groups, in batches of bounded size."""

@@ -11,7 +11,7 @@ import polars as pl
 from covary.errors import MissingPart
 from covary.secrets import Secrets
 from covary.tables.arrow_frames import from_arrow
-from covary.tables.formats.sql_rows import literal, quoted
+from covary.tables.formats.sql_rows import cut_numbers, quote_name, quote_text
 from covary.tables.location import Location
 from covary.tables.reader import Layout, Range, Reader, RowRequest
 from covary.tables.source import TableSource
@@ -26,8 +26,8 @@ SECONDS_TO_LIST = 60
 LOOK_FOR_US = "SET client_connection_check_interval = '10s'"
 BEYOND_THE_LAST_BLOCK = (1 << 32) - 1
 UNKNOWN_SIZE = 1 << 20  # a view's: one of many small tables
-TOLD_BY_THE_SERVER = re.compile(r"(?:FATAL|ERROR|PANIC):\s+([^\n]*)")
-TOLD_BY_THE_DRIVER = re.compile(r"^.*\[libpq\] (?:Failed to connect: )?")
+WORDS_OF_SERVER = re.compile(r"(?:FATAL|ERROR|PANIC):\s+([^\n]*)")
+BEFORE_WORDS_OF_DRIVER = re.compile(r"^.*\[libpq\] (?:Failed to connect: )?")
 NO_PASSWORD = "no password supplied"
 WRONG_PASSWORD = "password authentication failed"
 NO_USER = re.compile(r'role ".*" does not exist|authentication failed')
@@ -112,18 +112,12 @@ class PostgresqlReader(Reader):
             cursor.execute(f"SET LOCAL statement_timeout = '{SECONDS_TO_LIST}s'")
             cursor.execute(LISTING)
             rows = cursor.fetchall()
-        return [
-            TableSource(
-                f"{database}/{table}" if schema == "public" else f"{database}/{schema}.{table}",
-                Location(url),
-                self.name,
-                None,
-                identifier,
-                UNKNOWN_SIZE if size is None else int(size),
-                version,
-            )
-            for database, schema, table, identifier, size, version in rows
-        ]
+        tables = []
+        for database, schema, table, identifier, size, version in rows:
+            name = f"{database}/{table}" if schema == "public" else f"{database}/{schema}.{table}"
+            weight = UNKNOWN_SIZE if size is None else int(size)
+            tables.append(TableSource(name, Location(url), self.name, None, identifier, weight, version))
+        return tables
 
     @contextmanager
     def hold_state(self, tables: list[TableSource]) -> Iterator[list[TableSource]]:
@@ -131,21 +125,16 @@ class PostgresqlReader(Reader):
 
         Where that can't be had, a table is read in one piece by one statement, or fails with its own reason.
         """
-        with ExitStack() as held:
+        with ExitStack() as stack:
             snapshots: dict[str, str] = {}
             for url in dict.fromkeys(table.location.text for table in tables if table.format == self.name):
                 with suppress(OSError):
-                    cursor = held.enter_context(_open_cursor(url, hold=True))
+                    cursor = stack.enter_context(_open_cursor(url, hold=True))
                     # The connection waits for as long as the build takes.
                     cursor.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
                     cursor.execute("SELECT pg_export_snapshot()")
                     snapshots[url] = cursor.fetchone()[0]
-            yield [
-                replace(table, snapshot=snapshots.get(table.location.text, ""))
-                if table.format == self.name
-                else table
-                for table in tables
-            ]
+            yield [replace(table, snapshot=snapshots.get(table.location.text, "")) for table in tables]
 
     def layout(self, source: TableSource) -> Layout:
         """The names of the columns that can serve."""
@@ -157,12 +146,13 @@ class PostgresqlReader(Reader):
         if not source.snapshot:
             return []
         with _open_cursor(source.location.text) as cursor:
-            cursor.execute(SHAPE.format(literal(str(source.member))))
+            cursor.execute(SHAPE.format(quote_text(str(source.member))))
             blocks = int(cursor.fetchone()[0])
-        parts = max(1, min(blocks, -(-source.size // chunk_bytes)))
-        starts = sorted({blocks * part // parts for part in range(parts)})
+        if blocks < 2:
+            return []
+        *parts, (last, _) = cut_numbers(0, blocks, source.size, chunk_bytes)
         # The last has no end: it is no matter whether the table has grown since it was measured.
-        return list(zip(starts, [*starts[1:], BEYOND_THE_LAST_BLOCK], strict=True)) if parts > 1 else []
+        return [*parts, (last, BEYOND_THE_LAST_BLOCK)]
 
     def frames(self, request: RowRequest) -> Iterator[pl.DataFrame]:
         """The rows of some blocks, or of all, in batches of bounded size."""
@@ -171,7 +161,7 @@ class PostgresqlReader(Reader):
             expressions = _write_expressions(cursor, source)
             if not set(columns) <= set(expressions):
                 raise ValueError(CHANGED)
-            listed = ", ".join(f"{expressions[column]} AS {quoted(column)}" for column in columns)
+            listed = ", ".join(f"{expressions[column]} AS {quote_name(column)}" for column in columns)
             rows = f"FROM {source.member}"
             if stop >= 0:
                 rows = f"FROM ONLY {source.member} WHERE ctid >= '({start},0)' AND ctid < '({stop},0)'"
@@ -187,15 +177,13 @@ READER = PostgresqlReader()
 
 
 def _write_expressions(cursor: "Cursor", source: TableSource) -> dict[str, str]:
-    cursor.execute(COLUMNS.format(literal(str(source.member))))
-    expressions = {name: _write_expression(quoted(name), *kind) for name, *kind in cursor.fetchall()}
-    return {name: expression for name, expression in expressions.items() if expression}
-
-
-def _write_expression(column: str, type_name: str, type_type: str) -> str | None:
-    """How a column is read; None if it can be neither a key nor a number, like lists and documents."""
-    way = AS_TEXT if type_type == ENUM else EXPRESSIONS.get(type_name)
-    return way.format(column) if way else None
+    """How each column is read, but for those that can be neither a key nor a number, like lists."""
+    cursor.execute(COLUMNS.format(quote_text(str(source.member))))
+    expressions = {}
+    for name, type_name, type_type in cursor.fetchall():
+        if way := AS_TEXT if type_type == ENUM else EXPRESSIONS.get(type_name):
+            expressions[name] = way.format(quote_name(name))
+    return expressions
 
 
 def _refuse_another_file(cursor: "Cursor", source: TableSource) -> None:
@@ -203,7 +191,7 @@ def _refuse_another_file(cursor: "Cursor", source: TableSource) -> None:
 
     Our transaction has it locked against that by now, so that it can't happen after this.
     """
-    cursor.execute(FILE.format(literal(str(source.member))))
+    cursor.execute(FILE.format(quote_text(str(source.member))))
     expected = source.version.partition(" ")[0]
     if expected and str(cursor.fetchone()[0]) != expected:
         raise ValueError(CHANGED)
@@ -225,7 +213,7 @@ def _open_cursor(url: str, snapshot: str = "", hold: bool = False) -> "Iterator[
                 ask.execute(LOOK_FOR_US)
             ask.execute(f"BEGIN {level} READ ONLY")
             if snapshot:
-                ask.execute(f"SET TRANSACTION SNAPSHOT {literal(snapshot)}")
+                ask.execute(f"SET TRANSACTION SNAPSHOT {quote_text(snapshot)}")
             # Rows in the order of their blocks, whoever else is reading.
             ask.execute("SET LOCAL synchronize_seqscans = off")
             ask.execute("SET LOCAL max_parallel_workers_per_gather = 0")
@@ -245,8 +233,8 @@ def _add_time_limit(url: str) -> str:
 def _explain_failure(url: str, text: str) -> str:
     if "invalid snapshot identifier" in text:
         return "the connection that held its state was lost; try again"
-    message = TOLD_BY_THE_SERVER.search(text)
-    reason = message[1] if message else TOLD_BY_THE_DRIVER.sub("", text.strip().split("\n")[0])
+    message = WORDS_OF_SERVER.search(text)
+    reason = message[1] if message else BEFORE_WORDS_OF_DRIVER.sub("", text.strip().split("\n")[0])
     advice = ""
     if NO_PASSWORD in reason:
         advice = "; give it in PGPASSWORD or in the file .pgpass, it is never stored in an index"

@@ -1,16 +1,18 @@
 """What reading by SQL has in common: names and texts in statements, and the rows that drivers give.
 
-Python's database drivers give rows of Python's values. They are taken as frames of text, and so read like the
-cells of a CSV file.
-
-A column's cells may be of several types, and a batch may hold none but nulls, so that no type fits all.
+Python's database drivers give rows of Python's values. They are taken as frames of text, like the cells of a
+CSV file: a column's may be of several types, and a batch may hold none but nulls, so that no type fits all.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
 
 import polars as pl
 
 from covary.tables.arrow_frames import gather_frames
+from covary.tables.reader import Range, Reader
+from covary.tables.source import TableSource
 
 FetchRows = Callable[[int], Sequence[Sequence[object]]]  # a cursor's fetchmany
 ROWS_AT_ONCE, CELLS_AT_ONCE = 4096, 1 << 18
@@ -40,11 +42,28 @@ def _make_text(name: str, cells: Sequence[object]) -> pl.Series:
         return pl.Series(name, [None if cell is None else str(cell) for cell in cells], dtype=pl.String)
 
 
-def quoted(name: str) -> str:
+def share_file(file: TableSource, reader: Reader, tables: Collection[tuple[str, int]]) -> list[TableSource]:
+    """The tables of a file, each by its name and weight, with their shares of the file's size."""
+    total = max(1, sum(weight for _, weight in tables))
+    version = reader.version(file)
+    return [
+        replace(file, format=reader.name, member=name, size=file.size * weight // total, version=version)
+        for name, weight in tables
+    ]
+
+
+def cut_numbers(first: int, stop: int, size: int, chunk_bytes: int) -> list[Range]:
+    """Ranges of the numbers of rows or blocks, each of about `chunk_bytes` where all weigh `size`."""
+    parts = max(1, -(-size // chunk_bytes))
+    bounds = sorted({first + (stop - first) * part // parts for part in range(parts + 1)})
+    return list(pairwise(bounds))
+
+
+def quote_name(name: str) -> str:
     """Write the name of a table or a column into a statement, where no driver takes a parameter for it."""
     return '"' + name.replace('"', '""') + '"'
 
 
-def literal(text: str) -> str:
+def quote_text(text: str) -> str:
     """Write a text into a statement."""
     return "'" + text.replace("'", "''") + "'"

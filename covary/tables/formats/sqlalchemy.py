@@ -24,13 +24,7 @@ if TYPE_CHECKING:
 
 # The drivers that install everywhere, where SQLAlchemy's own choice needs a compiler.
 DRIVERS = {"mysql": "mysql+pymysql", "mariadb": "mariadb+pymysql", "oracle": "oracle+oracledb"}
-PACKAGES = {
-    "MySQLdb": "mysqlclient",
-    "oracledb": "oracledb",
-    "pymysql": "pymysql",
-    "pyodbc": "pyodbc",
-    "sqlalchemy": "covary[sql]",
-}
+PACKAGES = {"MySQLdb": "mysqlclient", "sqlalchemy": "covary[sql]"}  # others are called as their module is
 DIALECT_PACKAGES = {
     "bigquery": "sqlalchemy-bigquery",
     "clickhouse": "clickhouse-sqlalchemy",
@@ -84,13 +78,10 @@ class SqlReader(Reader):
         with _connect(source.location.text) as (connection, sqlalchemy):
             types = sqlalchemy.types
             others = (types._Binary, types.ARRAY, types.JSON, types.Interval)
-            with catch_warnings(
-                action="ignore", category=sqlalchemy.exc.SAWarning
-            ):  # of types it does not know
-                described = sqlalchemy.inspect(connection).get_columns(source.member)
-            return Layout(
-                tuple(str(each["name"]) for each in described if not isinstance(each["type"], others))
-            )
+            # Warnings are of types that it does not know.
+            with catch_warnings(action="ignore", category=sqlalchemy.exc.SAWarning):
+                columns = sqlalchemy.inspect(connection).get_columns(source.member)
+        return Layout(tuple(str(each["name"]) for each in columns if not isinstance(each["type"], others)))
 
     def frames(self, request: RowRequest) -> Iterator[pl.DataFrame]:
         """All rows, in batches of bounded size."""
@@ -113,13 +104,12 @@ def _connect(url: str) -> Iterator["tuple[Connection, ModuleType]"]:
     try:
         import sqlalchemy  # noqa: PLC0415  (an extra)
 
-        engine = sqlalchemy.create_engine(
-            _parse_url(sqlalchemy, url), poolclass=sqlalchemy.NullPool, hide_parameters=True
-        )
+        address = _parse_url(sqlalchemy, url)
+        engine = sqlalchemy.create_engine(address, poolclass=sqlalchemy.NullPool, hide_parameters=True)
     except ImportError as problem:
-        raise _missing_package(url, PACKAGES.get(problem.name or "", problem.name)) from None
+        raise _explain_missing_package(url, PACKAGES.get(problem.name or "", problem.name)) from None
     except sqlalchemy.exc.NoSuchModuleError:
-        raise _missing_package(url, DIALECT_PACKAGES.get(_dialect(url))) from None
+        raise _explain_missing_package(url, DIALECT_PACKAGES.get(_find_dialect(url))) from None
     except (sqlalchemy.exc.ArgumentError, ValueError):
         raise OSError("this is no URL of a database; write it as dialect://user@host/database") from None
     try:
@@ -144,16 +134,15 @@ def _parse_url(sqlalchemy: ModuleType, url: str) -> "URL":
         path = os.path.abspath(address.database)
         require_files([path])
         require_companions(path)
-        quoted_path = quote(path)
         # SQLite makes a file that is not there, unless told to read only.
-        return address.set(database=f"file:{quoted_path}", query={"mode": "ro", "uri": "true"})
+        return address.set(database=f"file:{quote(path)}", query={"mode": "ro", "uri": "true"})
     return address
 
 
-def _missing_package(url: str, package: str | None) -> MissingPart:
-    advice = f"pip install '{package}'" if package else f"SQLAlchemy has none for {_dialect(url)}"
-    return MissingPart(f"reading {_dialect(url)}:// needs a package that is not installed: {advice}")
+def _explain_missing_package(url: str, package: str | None) -> MissingPart:
+    advice = f"pip install '{package}'" if package else f"SQLAlchemy has none for {_find_dialect(url)}"
+    return MissingPart(f"reading {_find_dialect(url)}:// needs a package that is not installed: {advice}")
 
 
-def _dialect(url: str) -> str:
+def _find_dialect(url: str) -> str:
     return url.partition("://")[0].partition("+")[0]

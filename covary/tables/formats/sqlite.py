@@ -4,14 +4,12 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 
 import polars as pl
 
 from covary.tables.files import require_files
-from covary.tables.formats.sql_rows import fetch_text_frames, quoted
+from covary.tables.formats.sql_rows import cut_numbers, fetch_text_frames, quote_name, share_file
 from covary.tables.location import Location
 from covary.tables.reader import WHOLE, Layout, Range, Reader, RowRequest
 from covary.tables.source import TableSource
@@ -55,14 +53,7 @@ class SqliteReader(Reader):
                 name: min(most, _find_last_row(database, name)) if is_table else 0
                 for name, is_table in listed
             }
-        total = max(1, sum(rows.values()))
-        version = self.version(file)
-        return [
-            replace(
-                file, format=self.name, member=name, size=file.size * rows[name] // total, version=version
-            )
-            for name in rows
-        ]
+        return share_file(file, self, rows.items())
 
     def version(self, source: TableSource) -> str:
         """What changes when the file does, or the log of what is not yet in it."""
@@ -86,19 +77,15 @@ class SqliteReader(Reader):
             if number is None:
                 return []
             first, last = database.execute(
-                f"SELECT min({number}), max({number}) FROM {quoted(str(source.member))}"
+                f"SELECT min({number}), max({number}) FROM {quote_name(str(source.member))}"
             ).fetchone()
-        if first is None:
-            return []
-        parts = max(1, -(-source.size // chunk_bytes))
-        bounds = sorted({first + (last + 1 - first) * part // parts for part in range(parts + 1)})
-        return list(pairwise(bounds)) if parts > 1 else []
+        return [] if first is None else cut_numbers(first, last + 1, source.size, chunk_bytes)
 
     def frames(self, request: RowRequest) -> Iterator[pl.DataFrame]:
         """The rows with some numbers, or all, in batches of bounded size."""
         source, part, columns = request.source, request.part, request.columns
         with _open_database(source.location.text) as database:
-            rows = f"SELECT {', '.join(map(quoted, columns))} FROM {quoted(str(source.member))}"
+            rows = f"SELECT {', '.join(map(quote_name, columns))} FROM {quote_name(str(source.member))}"
             if part == WHOLE:
                 cursor = database.execute(rows)
             else:
@@ -117,17 +104,13 @@ def require_companions(path: str) -> None:
 
 def let_python_look(database: sqlite3.Connection) -> None:
     """Give Python a turn now and then while a query computes, or it would never see a Ctrl-C."""
-    database.set_progress_handler(_go_on, STEPS_BETWEEN_LOOKS)
+    database.set_progress_handler(lambda: 0, STEPS_BETWEEN_LOOKS)  # 0: go on
 
 
 def raise_if_stopped(problem: BaseException | None) -> None:
     """Raise the KeyboardInterrupt that ended a query: the driver drops it, and tells another error."""
     if getattr(problem, "sqlite_errorcode", None) == sqlite3.SQLITE_INTERRUPT:
         raise KeyboardInterrupt from None
-
-
-def _go_on() -> int:
-    return 0
 
 
 @contextmanager
@@ -172,7 +155,7 @@ def _find_row_number(database: sqlite3.Connection, table: str) -> str | None:
     taken = {name for (name,) in columns}
     number = next((name for name in ROW_NUMBERS if name not in taken), None)
     try:
-        database.execute(f"SELECT {number or 'NULL'} FROM {quoted(table)} LIMIT 0")
+        database.execute(f"SELECT {number or 'NULL'} FROM {quote_name(table)} LIMIT 0")
     except sqlite3.OperationalError as problem:
         if NO_NUMBERS in str(problem):  # a table WITHOUT ROWID
             return None
@@ -185,7 +168,7 @@ def _find_last_row(database: sqlite3.Connection, table: str) -> int:
         number = _find_row_number(database, table)
         if number is None:
             return 0
-        return max(0, database.execute(f"SELECT max({number}) FROM {quoted(table)}").fetchone()[0] or 0)
+        return max(0, database.execute(f"SELECT max({number}) FROM {quote_name(table)}").fetchone()[0] or 0)
     except sqlite3.DatabaseError as problem:
         if problem.sqlite_errorcode & PRIMARY_CODE != sqlite3.SQLITE_CORRUPT:
             raise
