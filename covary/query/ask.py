@@ -21,17 +21,17 @@ from covary.query.explain import explain_hit
 from covary.query.hits import Hit, Hits, QueryNote, Standing, make_hit
 from covary.query.open_segment import Candidates
 from covary.query.options import GivenOptions, QueryOptions, explain_options
-from covary.query.rank_candidates import RankedCandidates, rank_candidates, refine_p_values
+from covary.query.rank_candidates import RankedCandidates, rank_candidates
 from covary.query.stored_sketches import StoredSketches
 from covary.sketching.key_choice import split_key
 from covary.sketching.key_columns import SEPARATOR
 from covary.sketching.open_table import Frame, KeyName, open_table
 from covary.sketching.sketch_table import PairSketches, sketch_table
-from covary.sketching.sketch_types import Sketch, SketchConfig
+from covary.sketching.sketch_types import Sketch
 from covary.statistics.estimate import HowToMeasure
 from covary.statistics.join import join
 from covary.statistics.ranking import DEFAULT_RANKER, ranker_named
-from covary.statistics.significance import CORRECTIONS
+from covary.statistics.significance import CORRECTIONS, p_values
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,16 +79,12 @@ class Index(StoredSketches):
     ) -> Hits:
         """Answer a query whose options are one value."""
         started = time.perf_counter()
-        config = SketchConfig(
-            self.config.size, (options.aggregate,), self.config.hash, self.config.normaliser
-        )
-        check_normaliser(self.config.normaliser)
+        config = replace(self.config, aggregates=(options.aggregate,))
+        check_normaliser(config.normaliser)
         table = open_table(frame, key, value)
         asked = sketch_table(table, value, config, any_order=True)
         queries = [each.sketch for each in asked.at(options.by)]
-        left_out = np.empty(0, dtype=np.int64)
-        if not options.include_own:
-            left_out = self.sketches_made_from(table.path)
+        left_out = None if options.include_own else self.sketches_made_from(table.path)
         answer = self.answer(queries, options, left_out, on_progress)
         by_chance = None
         if options.null:
@@ -138,13 +134,14 @@ class Index(StoredSketches):
         rows = rows[order]
         if not how.definition.p_value:
             # A weak hit has not been tested closely yet, and is shown all the same.
-            shown = np.isin(np.arange(chance.size), rows)
-            refine_p_values(self, queries, tested, how, chance, shown & ~ranked.closely_tested)
+            weak = np.isin(np.arange(chance.size), rows) & ~ranked.closely_tested
+            moments = self.moments(queries, how.definition.scores_by, tested.only(weak))
+            chance[weak] = p_values(moments)
         q_values = {name: correct(chance) for name, correct in CORRECTIONS.items()}
         hits = tuple(
             self.hit(
                 queries[tested.asked[row]],
-                int(tested.sketches[row]),
+                tested.sketches[row],
                 how,
                 Standing(
                     score=float(score),
@@ -165,7 +162,7 @@ class Index(StoredSketches):
         values, chance = np.empty(total), np.empty(total)
         for row, number in enumerate(shortlist.sketches):
             on_progress(row, total)
-            sample = join(queries[shortlist.asked[row]], self.sketch_at(int(number)))
+            sample = join(queries[shortlist.asked[row]], self.sketch_at(number))
             values[row] = how.value_of(sample)
             chance[row] = how.p_value_of(sample) if how.definition.p_value else np.nan
         correlations = np.maximum(values, 0) if how.definition.from_zero else values
@@ -182,7 +179,7 @@ class Index(StoredSketches):
         mine, theirs = query.pair.key, column.pair.key
         if SEPARATOR not in theirs:
             return ((mine, theirs),)
-        columns = split_key(theirs, self.column_names(column.pair.table))
+        columns = split_key(theirs, self.columns_of(column.pair.table))
         own = mine.split(SEPARATOR)
         return tuple(zip(own, columns, strict=True)) if len(own) == len(columns) else ((mine, theirs),)
 
@@ -205,7 +202,7 @@ def _hits(
         own=ranked.own,
         unrelated=ranked.unrelated,
         common=int(ranked.common.sum()),
-        hosts=ranked.hosts if ranked.common.any() else 0,
+        hosts=ranked.hosts,
         constant=constant,
         tested=int(ranked.tested.sketches.size) - constant,
         survivors=int(np.count_nonzero(answer.q_values[options.correction] <= options.level)),

@@ -83,7 +83,7 @@ def mark_common_keys(
     keys = [
         np.intersect1d(
             queries[candidates.asked[row]].key_hashes,
-            index.sketch_at(int(candidates.sketches[row])).key_hashes,
+            index.sketch_at(candidates.sketches[row]).key_hashes,
         )
         for row in few[first[:HOSTS_LOOKED_AT]]
     ]
@@ -136,7 +136,7 @@ def _bootstrap(
     for row in np.flatnonzero(~np.isnan(candidates.correlations)):
         on_progress(int(row), total)
         query = queries[candidates.asked[row]]
-        sample = join(query, index.sketch_at(int(candidates.sketches[row])))
+        sample = join(query, index.sketch_at(candidates.sketches[row]))
         low, high = pm1_ends(sample.x, sample.y, seed)
         estimates[row], lengths[row] = pm1(sample.x, sample.y, seed), high - low
     return estimates, lengths
@@ -144,13 +144,14 @@ def _bootstrap(
 
 def _hoeffding_lengths(index: StoredSketches, queries: Sequence[Sketch], candidates: Candidates) -> Floats:
     moments = index.moments(queries, "pearson", candidates)
-    own_low, own_high = np.array([query.value_range for query in queries])[candidates.asked].T
-    lows, highs = index.value_ranges(candidates.sketches)
+    own_lows, own_highs = np.array([query.value_range for query in queries])[candidates.asked].T
+    ranges = [index.sketch_at(number).value_range for number in candidates.sketches]
+    lows, highs = np.array(ranges).reshape(-1, 2).T
     lengths = small_sample_lengths(
         (moments.x_mean, moments.y_mean),
         (moments.x_deviation, moments.y_deviation),
-        np.minimum(lows, own_low),
-        np.maximum(highs, own_high),
+        np.minimum(lows, own_lows),
+        np.maximum(highs, own_highs),
         moments.size,
     )
     return np.where(np.isnan(candidates.correlations), np.nan, lengths)

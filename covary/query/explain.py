@@ -1,10 +1,10 @@
 """How the keys of a hit met those of the query: the columns, how each was read, and examples."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import polars as pl
 
+from covary.arrays import Row
 from covary.columns.key_reading import YEAR, KeyReading
 from covary.columns.periods import write_periods
 from covary.columns.times import decide_time_reading, read_times
@@ -22,7 +22,7 @@ QUERY_EXAMPLES = 4096
 def explain_hit(hit: Hit, asked: PairSketches, index: StoredSketches) -> Explanation:
     """Say how the keys of a hit met those of the query, column by column."""
     query = next(each for each in asked.sketches if each.sketch.pair.key == hit.query_key)
-    notes = _column_notes(hit.table, index)
+    notes = index.columns_of(hit.table)
     columns = split_key(hit.key, notes)
     if len(columns) != len(query.key.columns):
         # Only an index that was made to mislead names a key of one column and one of several alike.
@@ -35,16 +35,11 @@ def explain_hit(hit: Hit, asked: PairSketches, index: StoredSketches) -> Explana
     )
 
 
-def _column_notes(table: str, index: StoredSketches) -> dict[str, dict[str, Any]]:
-    notes = index.tables.filter(pl.col("name") == table)["columns"]
-    return {note["name"]: note for note in notes[0]} if len(notes) else {}
-
-
 def _match_columns(
     hit: Hit,
     query: SketchWithKey,
     number: int,
-    note: dict[str, Any],
+    note: Row,
     rows: pl.DataFrame,
     index: StoredSketches,
 ) -> MetColumns:

@@ -19,7 +19,6 @@ from covary.query.small_numbers import mark_unrelated
 from covary.query.stored_sketches import StoredSketches
 from covary.sketching.key_columns import SEPARATOR
 from covary.sketching.sketch_types import Sketch
-from covary.statistics.estimate import HowToMeasure
 from covary.statistics.ranking import ranker_named
 from covary.statistics.significance import p_values, quick_p_values
 
@@ -28,31 +27,18 @@ CLOSE_TEST_BELOW_P = 0.2  # p-values by Student's t above this need no moments: 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RankedCandidates:
-    """Every column that joins with a query, and those that were tested, with their scores.
+    """Every column that joins with a query, and those that were tested, with their scores."""
 
-    Attributes:
-        own: columns left out because they are the query's own.
-        joinable: columns that share a key.
-        unrelated: of those that join: on small numbers alone, under other names.
-        looked_at: of those that join: all, or the ones to retrieve.
-        tested: those that share enough keys.
-        scores: of those, by the ranker.
-        chance: p-values of those, tested closely where they are small.
-        closely_tested: which of them by the moments of their samples.
-        common: which join on few keys that many tables share.
-        hosts: how many tables those are.
-    """
-
-    own: int
-    joinable: int
-    unrelated: int
-    looked_at: int
-    tested: Candidates
-    scores: Floats
-    chance: Floats
-    closely_tested: Truths
-    common: Truths
-    hosts: int
+    own: int  # columns left out because they are the query's own
+    joinable: int  # columns that share a key
+    unrelated: int  # of those that join: on small numbers alone, under other names
+    looked_at: int  # of those that join: all, or the ones to retrieve
+    tested: Candidates  # those that share enough keys
+    scores: Floats  # of those, by the ranker
+    chance: Floats  # p-values of those, tested closely where they are small
+    closely_tested: Truths  # which of them by the moments of their samples
+    common: Truths  # which of them join on few keys that many tables share
+    hosts: int  # how many tables those are
 
 
 def rank_candidates(
@@ -80,7 +66,8 @@ def rank_candidates(
     chance = quick_p_values(tested.correlations, tested.sample_sizes)
     closely = chance < max(CLOSE_TEST_BELOW_P, options.max_q or 0.0)
     if not how.definition.p_value:
-        refine_p_values(index, queries, tested, how, chance, closely)
+        moments = index.moments(queries, how.definition.scores_by, tested.only(closely))
+        chance[closely] = p_values(moments)
     return RankedCandidates(
         own=int(scored.sketches.size - joinable.sketches.size),
         joinable=joinable.sketches.size,
@@ -93,19 +80,6 @@ def rank_candidates(
         common=common,
         hosts=hosts,
     )
-
-
-def refine_p_values(
-    index: StoredSketches,
-    queries: Sequence[Sketch],
-    tested: Candidates,
-    how: HowToMeasure,
-    chance: Floats,
-    closely: Truths,
-) -> None:
-    """Put p-values from the moments of the samples in place of the quick ones."""
-    moments = index.moments(queries, how.definition.scores_by, tested.only(closely))
-    chance[closely] = p_values(moments)
 
 
 def _score_each(index: StoredSketches, queries: Sequence[Sketch], options: QueryOptions) -> Candidates:

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
-from covary.arrays import Floats, Integers
+from covary.arrays import Integers, Row
 from covary.errors import DamagedIndex, NoSuchColumn, StoreError, TableError
 from covary.index.check import require_whole
 from covary.index.manifest import Manifest, read_manifest, segment_folder
@@ -126,39 +125,39 @@ class StoredSketches:
         segment = int(np.searchsorted(self._firsts, number, side="right")) - 1
         return self.segments[segment], number - int(self._firsts[segment])
 
-    def value_ranges(self, numbers: Integers) -> tuple[Floats, Floats]:
-        """Return the bounds of the values of sketches, also of keys that were cut off."""
-        ranges = np.array([self.sketch_at(int(number)).value_range for number in numbers]).reshape(-1, 2)
-        return ranges[:, 0], ranges[:, 1]
-
     def tables_at(self, numbers: Integers) -> Integers:
         """Return the number, in the index, of the table that each sketch was made from."""
-        tables = np.cumsum([0, *(segment.table_count for segment in self.segments)])
+        first_tables = np.cumsum([0, *(segment.table_count for segment in self.segments)])
+        segments = np.searchsorted(self._firsts, numbers, side="right") - 1
         table_of = np.empty(numbers.size, dtype=np.int64)
-        for segment, first, last, before in zip(
-            self.segments, self._firsts, self._firsts[1:], tables, strict=False
-        ):
-            own = (numbers >= first) & (numbers < last)
-            table_of[own] = segment.table_of[numbers[own] - first].astype(np.int64) + before
+        for number in np.unique(segments):
+            own = segments == number
+            own_numbers = numbers[own] - self._firsts[number]
+            table_of[own] = first_tables[number] + self.segments[number].table_of[own_numbers]
         return table_of
 
     def columns_at(self, numbers: Integers) -> pl.DataFrame:
         """Return the key, value, granularity and aggregate of sketches."""
         segments = np.searchsorted(self._firsts, numbers, side="right") - 1
-        parts: list[pl.DataFrame] = []
-        rows: list[npt.NDArray[np.intp]] = []
-        for number in np.unique(segments).tolist():
-            own = np.flatnonzero(segments == number)
-            parts.append(self.segments[number].columns(numbers[own] - self._firsts[number]))
-            rows.append(own)
-        if not parts:
+        by_segment: list[pl.DataFrame] = [
+            self.segments[number].columns(numbers[segments == number] - self._firsts[number])
+            for number in np.unique(segments)
+        ]
+        if not by_segment:
             return pl.DataFrame(schema=dict.fromkeys(NAMED, pl.String))
-        return pl.concat(parts).select(pl.all().gather(np.argsort(np.concatenate(rows))))
+        positions = np.argsort(np.argsort(segments, kind="stable"))
+        return pl.concat(by_segment).select(pl.all().gather(positions))
 
-    def column_names(self, table: str) -> list[str]:
-        """Return the columns of a table, by its name."""
+    def columns_of(self, table: str) -> dict[str, Row]:
+        """Return what is known of each column of a table, by its name."""
         columns = self.tables.filter(pl.col("name") == table)["columns"]
-        return [column["name"] for column in columns[0]] if len(columns) else []
+        return {column["name"]: column for column in columns[0]} if len(columns) else {}
+
+    def sketches_beside(self, number: int) -> Integers:
+        """Return the numbers of all sketches of the table that a sketch was made from."""
+        segment, own_number = self._in_segment(number)
+        beside = np.flatnonzero(segment.table_of == segment.table_of[own_number])
+        return beside + (number - own_number)
 
     def sketches_made_from(self, location: str | None) -> Integers:
         """Return the numbers of the sketches that were made from a table, by where it is."""
@@ -189,7 +188,7 @@ class StoredSketches:
             if (row["key"], row["value"], row["aggregate"]) == (key, value, wanted) and (
                 by in (None, row["granularity"])
             ):
-                return self.sketch_at(int(number))
+                return self.sketch_at(number)
         pairs = (f"{k} / {v}" for k, v in zip(columns["key"], columns["value"], strict=True))
         raise NoSuchColumn(f"{key} / {value}", table, dict.fromkeys(pairs))
 
