@@ -30,6 +30,11 @@ class Candidates:
     join_sizes: Floats  # rows of the whole join, exact where every key of one side was looked up in the other
     asked: Integers  # which sketch of the query each joins with, where it has several
 
+    @property
+    def size(self) -> int:
+        """How many there are."""
+        return self.sketches.size
+
     def only(self, kept: Array) -> "Candidates":
         """Return some of the candidates, by mask or by position."""
         return Candidates(*(getattr(self, name)[kept] for name in self.__slots__))

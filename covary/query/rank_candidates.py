@@ -54,7 +54,10 @@ def rank_candidates(
     granularities, finest first; the columns of its key in several orders.
     """
     how, ranker = options.how, ranker_named(options.rank)
-    scored = _score_each(index, queries, options)
+    measure = how.definition.scores_by
+    scored = Candidates.of_all([index.score(query, measure, asked) for asked, query in enumerate(queries)])
+    if len(queries) > 1:
+        scored = best_join_per_column(index, scored, options.fewest_keys)
     joinable = scored if left_out is None else scored.only(~np.isin(scored.sketches, left_out))
     related = joinable
     if not options.small_numbers:
@@ -66,13 +69,12 @@ def rank_candidates(
     chance = quick_p_values(tested.correlations, tested.sample_sizes)
     closely = chance < max(CLOSE_TEST_BELOW_P, options.max_q or 0.0)
     if not how.definition.p_value:
-        moments = index.moments(queries, how.definition.scores_by, tested.only(closely))
-        chance[closely] = p_values(moments)
+        chance[closely] = p_values(index.moments(queries, measure, tested.only(closely)))
     return RankedCandidates(
-        own=int(scored.sketches.size - joinable.sketches.size),
-        joinable=joinable.sketches.size,
-        unrelated=joinable.sketches.size - related.sketches.size,
-        looked_at=looked_at.sketches.size,
+        own=scored.size - joinable.size,
+        joinable=joinable.size,
+        unrelated=joinable.size - related.size,
+        looked_at=looked_at.size,
         tested=tested,
         scores=scores,
         chance=chance,
@@ -82,18 +84,9 @@ def rank_candidates(
     )
 
 
-def _score_each(index: StoredSketches, queries: Sequence[Sketch], options: QueryOptions) -> Candidates:
-    """Score every column that joins with any sketch of a query, by the one that fits it best."""
-    measure = options.how.definition.scores_by
-    scored = [index.score(query, measure, asked) for asked, query in enumerate(queries)]
-    if len(scored) == 1:
-        return scored[0]
-    return best_join_per_column(index, Candidates.of_all(scored), options.fewest_keys)
-
-
 def _mark_unrelated(index: StoredSketches, queries: Sequence[Sketch], joinable: Candidates) -> Truths:
     """Mark joins on small numbers alone between columns of other names."""
-    marked = np.zeros(joinable.sketches.size, dtype=np.bool_)
+    marked = np.zeros(joinable.size, dtype=np.bool_)
     for asked, query in enumerate(queries):
         if not query.pair.granularity and SEPARATOR not in query.pair.key:
             own = np.flatnonzero(joinable.asked == asked)

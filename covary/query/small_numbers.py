@@ -26,7 +26,7 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_]+")
 
 def mark_unrelated(index: StoredSketches, query: Sketch, candidates: Candidates) -> Truths:
     """Mark joins on a few small numbers between columns whose names have no word in common."""
-    unrelated = np.zeros(candidates.sketches.size, dtype=np.bool_)
+    unrelated = np.zeros(candidates.size, dtype=np.bool_)
     small = np.isin(query.key_hashes, _small_numbers(query.config.hash))
     few = candidates.join_sizes <= FEW_KEYS
     if query.config.normaliser == NORMALISERS["exact"] or not small.any() or not few.any():

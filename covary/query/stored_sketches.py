@@ -86,13 +86,13 @@ class StoredSketches:
         scored = [segment.score(query, measure) for segment in self.segments]
         joined = Candidates.of_all(scored)
         if len(scored) > 1:
-            firsts = np.repeat(self._firsts[:-1], [each.sketches.size for each in scored])
+            firsts = np.repeat(self._firsts[:-1], [each.size for each in scored])
             joined = replace(joined, sketches=joined.sketches + firsts)
         return replace(joined, asked=np.full_like(joined.sketches, asked)) if asked else joined
 
     def moments(self, queries: Sequence[Sketch], measure: str, candidates: Candidates) -> Moments:
         """Measure some of the sketches that share a key with a query more closely."""
-        every = np.empty((len(Moments._fields), candidates.sketches.size))
+        every = np.empty((len(Moments._fields), candidates.size))
         for asked, query in enumerate(queries):
             own = candidates.asked == asked
             if own.any():
