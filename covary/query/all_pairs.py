@@ -147,15 +147,8 @@ def _compare(
     bins, counts = np.unique(_bins(known), return_counts=True)
     if last_bin is not None:
         scores = np.where(_bins(chance) <= last_bin, scores, np.nan)
-    compared = Comparison(
-        numbers[tested.asked],
-        tested.sketches,
-        scores,
-        chance,
-        np.where(ranked.common[later], ranked.hosts, 0),
-        bins,
-        counts,
-    )
+    hosts = np.where(ranked.common[later], ranked.hosts, 0)
+    compared = Comparison(numbers[tested.asked], tested.sketches, scores, chance, hosts, bins, counts)
     return merge_comparisons([compared], options.top)
 
 

@@ -11,12 +11,7 @@ import numpy as np
 from covary.arrays import Floats, Integers
 from covary.columns.key_text import check_normaliser
 from covary.progress import OnCount
-from covary.query.candidates import (
-    count_undefined,
-    describe_candidates,
-    ignore_progress,
-    order_best_first,
-)
+from covary.query.candidates import count_undefined, describe_candidates, ignore_progress, order_best_first
 from covary.query.explain import explain_hit
 from covary.query.hits import Hit, Hits, QueryNote, Standing, make_hit
 from covary.query.open_segment import Candidates
@@ -118,7 +113,7 @@ class Index(StoredSketches):
         how = options.how
         ranked = rank_candidates(self, queries, options, left_out, on_progress)
         tested, chance, scores = ranked.tested, ranked.chance, ranked.scores
-        listed, rows, measured = tested, np.arange(tested.sketches.size), None
+        listed, rows, measured = tested, np.arange(tested.size), None
         if how.dearer:
             rows, _ = order_best_first(tested, scores, options.shortlist)
             listed, own_test = self._measure_again(queries, tested.only(rows), how, on_progress)
@@ -138,30 +133,20 @@ class Index(StoredSketches):
             moments = self.moments(queries, how.definition.scores_by, tested.only(weak))
             chance[weak] = p_values(moments)
         q_values = {name: correct(chance) for name, correct in CORRECTIONS.items()}
-        hits = tuple(
-            self.hit(
-                queries[tested.asked[row]],
-                tested.sketches[row],
-                how,
-                Standing(
-                    score=float(score),
-                    q_value=float(q_values["bh"][row]),
-                    q_value_by=float(q_values["by"][row]),
-                    hosts=ranked.hosts if ranked.common[row] else None,
-                ),
-            )
-            for row, score in zip(rows, best, strict=True)
-        )
-        return Answer(ranked, measured, q_values, tested.sketches[rows], hits)
+        hits: list[Hit] = []
+        for row, score in zip(rows, best, strict=True):
+            hosts = ranked.hosts if ranked.common[row] else None
+            standing = Standing(float(score), float(q_values["bh"][row]), float(q_values["by"][row]), hosts)
+            hits.append(self.hit(queries[tested.asked[row]], tested.sketches[row], how, standing))
+        return Answer(ranked, measured, q_values, tested.sketches[rows], tuple(hits))
 
     def _measure_again(
         self, queries: Sequence[Sketch], shortlist: Candidates, how: HowToMeasure, on_progress: OnCount
     ) -> tuple[Candidates, Floats]:
         """Measure a shortlist by the dearer measure that was asked for; return its p-values, too."""
-        total = int(shortlist.sketches.size)
-        values, chance = np.empty(total), np.empty(total)
+        values, chance = np.empty(shortlist.size), np.empty(shortlist.size)
         for row, number in enumerate(shortlist.sketches):
-            on_progress(row, total)
+            on_progress(row, shortlist.size)
             sample = join(queries[shortlist.asked[row]], self.sketch_at(number))
             values[row] = how.value_of(sample)
             chance[row] = how.p_value_of(sample) if how.definition.p_value else np.nan
@@ -198,19 +183,19 @@ def _hits(
     return Hits(
         query=QueryNote.of(query),
         candidates=ranked.joinable,
-        hidden=ranked.looked_at - int(ranked.tested.sketches.size),
+        hidden=ranked.looked_at - ranked.tested.size,
         own=ranked.own,
         unrelated=ranked.unrelated,
         common=int(ranked.common.sum()),
         hosts=ranked.hosts,
         constant=constant,
-        tested=int(ranked.tested.sketches.size) - constant,
+        tested=ranked.tested.size - constant,
         survivors=int(np.count_nonzero(answer.q_values[options.correction] <= options.level)),
         level=options.level,
         correction=options.correction,
         max_q=None if options.max_q is None else float(options.max_q),
         retrieve=options.retrieve,
-        shortlist=int(measured.sketches.size) if measured else None,
+        shortlist=measured.size if measured else None,
         undefined=count_undefined(measured) if measured else 0,
         scored_by=how.definition.scores_by,
         tested_by=how.tested_by,

@@ -36,12 +36,7 @@ def explain_hit(hit: Hit, asked: PairSketches, index: StoredSketches) -> Explana
 
 
 def _match_columns(
-    hit: Hit,
-    query: SketchWithKey,
-    number: int,
-    note: Row,
-    rows: pl.DataFrame,
-    index: StoredSketches,
+    hit: Hit, query: SketchWithKey, number: int, note: Row, rows: pl.DataFrame, index: StoredSketches
 ) -> MetColumns:
     column, reading = query.key.columns[number], query.key.readings[number]
     granularity = hit.granularity if any(reading.granularities) else ""
