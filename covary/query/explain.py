@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from covary.arrays import Row
 from covary.columns.key_reading import YEAR, KeyReading
 from covary.columns.periods import write_periods
 from covary.columns.times import decide_time_reading, read_times
@@ -13,7 +12,7 @@ from covary.query.hits import Explanation, Hit, MetColumns
 from covary.query.stored_sketches import StoredSketches
 from covary.sketching.key_choice import split_key
 from covary.sketching.key_columns import Examples, read_columns
-from covary.sketching.sketch_table import PairSketches, SketchWithKey
+from covary.sketching.sketch_table import PairSketches
 
 EXAMPLES_SHOWN = 3
 QUERY_EXAMPLES = 4096
@@ -26,25 +25,19 @@ def explain_hit(hit: Hit, asked: PairSketches, index: StoredSketches) -> Explana
     columns = split_key(hit.key, notes)
     if len(columns) != len(query.key.columns):
         # Only an index that was made to mislead names a key of one column and one of several alike.
-        columns = ()
-    return Explanation(
-        tuple(
-            _match_columns(hit, query, number, notes[column], asked.rows, index)
-            for number, column in enumerate(columns)
-        )
-    )
-
-
-def _match_columns(
-    hit: Hit, query: SketchWithKey, number: int, note: Row, rows: pl.DataFrame, index: StoredSketches
-) -> MetColumns:
-    column, reading = query.key.columns[number], query.key.readings[number]
-    granularity = hit.granularity if any(reading.granularities) else ""
-    mine = _by_text(_own_examples(rows[[column]], reading, index), granularity)
-    theirs = _by_text(note["canonical_examples"], granularity)
-    met = [(mine[text], theirs[text], text) for text in mine if text in theirs and mine[text] != theirs[text]]
-    described = reading.description or ("as it is written" if reading.kind == "exact" else "text")
-    return MetColumns(column, described, note["name"], note["reason"], tuple(met[:EXAMPLES_SHOWN]))
+        return Explanation(())
+    met: list[MetColumns] = []
+    for column, mine, reading in zip(columns, query.key.columns, query.key.readings, strict=True):
+        granularity = hit.granularity if any(reading.granularities) else ""
+        note = notes[column]
+        own = _by_text(_own_examples(asked.rows[[mine]], reading, index), granularity)
+        others = _by_text(note["canonical_examples"], granularity)
+        examples = [
+            (own[text], others[text], text) for text in own if text in others and own[text] != others[text]
+        ]
+        described = reading.description or ("as it is written" if reading.kind == "exact" else "text")
+        met.append(MetColumns(mine, described, column, note["reason"], tuple(examples[:EXAMPLES_SHOWN])))
+    return Explanation(tuple(met))
 
 
 def _own_examples(rows: pl.DataFrame, reading: KeyReading, index: StoredSketches) -> Examples:

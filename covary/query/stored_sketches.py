@@ -1,6 +1,6 @@
 """Open an index; key hash to the blocks of sketches that hold it. No Spark, no Java."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -94,21 +94,12 @@ class StoredSketches:
         """Measure some of the sketches that share a key with a query more closely."""
         every = np.empty((len(Moments._fields), candidates.size))
         for asked, query in enumerate(queries):
-            own = candidates.asked == asked
-            if own.any():
-                every[:, own] = self._moments(query, measure, candidates.sketches[own])
+            rows = np.flatnonzero(candidates.asked == asked)
+            rows = rows[np.argsort(candidates.sketches[rows])]  # as a segment wants them
+            for segment, positions, own_numbers in self._by_segment(candidates.sketches[rows]):
+                measured = self.segments[segment].moments(query, measure, own_numbers)
+                every[:, rows[positions]] = measured
         return Moments(*every)
-
-    def _moments(self, query: Sketch, measure: str, sketches: Integers) -> Moments:
-        ascending = np.sort(sketches)
-        parts = np.split(ascending, np.searchsorted(ascending, self._firsts[1:-1]))
-        measured = [
-            segment.moments(query, measure, part - first)
-            for segment, part, first in zip(self.segments, parts, self._firsts, strict=False)
-            if part.size
-        ]
-        row = np.searchsorted(ascending, sketches)
-        return Moments(*(np.concatenate(moment)[row] for moment in zip(*measured, strict=True)))
 
     def sketch_at(self, number: int) -> Sketch:
         """Return a sketch by its number in the index."""
@@ -125,28 +116,28 @@ class StoredSketches:
         segment = int(np.searchsorted(self._firsts, number, side="right")) - 1
         return self.segments[segment], number - int(self._firsts[segment])
 
+    def _by_segment(self, numbers: Integers) -> Iterator[tuple[int, Integers, Integers]]:
+        """Take sketches apart by segment: its position, theirs among the numbers, their numbers in it."""
+        segments = np.searchsorted(self._firsts, numbers, side="right") - 1
+        for segment in np.unique(segments).tolist():
+            positions = np.flatnonzero(segments == segment)
+            yield segment, positions, numbers[positions] - self._firsts[segment]
+
     def tables_at(self, numbers: Integers) -> Integers:
         """Return the number, in the index, of the table that each sketch was made from."""
         first_tables = np.cumsum([0, *(segment.table_count for segment in self.segments)])
-        segments = np.searchsorted(self._firsts, numbers, side="right") - 1
-        table_of = np.empty(numbers.size, dtype=np.int64)
-        for number in np.unique(segments):
-            own = segments == number
-            own_numbers = numbers[own] - self._firsts[number]
-            table_of[own] = first_tables[number] + self.segments[number].table_of[own_numbers]
-        return table_of
+        tables = np.empty(numbers.size, dtype=np.int64)
+        for segment, positions, own_numbers in self._by_segment(numbers):
+            tables[positions] = first_tables[segment] + self.segments[segment].table_of[own_numbers]
+        return tables
 
     def columns_at(self, numbers: Integers) -> pl.DataFrame:
         """Return the key, value, granularity and aggregate of sketches."""
-        segments = np.searchsorted(self._firsts, numbers, side="right") - 1
-        by_segment: list[pl.DataFrame] = [
-            self.segments[number].columns(numbers[segments == number] - self._firsts[number])
-            for number in np.unique(segments)
-        ]
-        if not by_segment:
-            return pl.DataFrame(schema=dict.fromkeys(NAMED, pl.String))
-        positions = np.argsort(np.argsort(segments, kind="stable"))
-        return pl.concat(by_segment).select(pl.all().gather(positions))
+        columns, rows = pl.DataFrame(schema=dict.fromkeys(NAMED, pl.String)), np.empty(0, dtype=np.int64)
+        for segment, positions, own_numbers in self._by_segment(numbers):
+            columns = columns.vstack(self.segments[segment].columns(own_numbers))
+            rows = np.append(rows, positions)
+        return columns.select(pl.all().gather(np.argsort(rows)))
 
     def columns_of(self, table: str) -> dict[str, Row]:
         """Return what is known of each column of a table, by its name."""
