@@ -27,7 +27,7 @@ ODD_STEP, LOW_HALF = unsigned(0x9E3779B97F4A7C15), unsigned(0xFFFFFFFF)
 FIRST_FACTOR, SECOND_FACTOR = unsigned(0xBF58476D1CE4E5B9), unsigned(0x94D049BB133111EB)
 
 
-def resampled(x: Floats, y: Floats, draws: int, seed: int = 0) -> Floats:
+def resample(x: Floats, y: Floats, draws: int, seed: int = 0) -> Floats:
     """Return Pearson's r of points drawn with replacement, as often as asked; NaN where a column is constant.
 
     A draw depends on its number and the seed alone: asking for more draws appends to the same ones.
