@@ -55,7 +55,6 @@ class OpenSegment:
         self.segment = segment
         self.sketch_count = segment.sketch_count
         self._removed = np.array(removed, dtype=np.int64)
-        self._named: dict[str, Slots] = {}
 
     @cached_property
     def table_count(self) -> int:
@@ -137,15 +136,15 @@ class OpenSegment:
 
     def columns(self, numbers: Integers) -> pl.DataFrame:
         """Return the key, value, granularity and aggregate of sketches."""
+        names = self.segment.names
         return pl.DataFrame(
-            {name: self.segment.names.gather(self._names_of(name)[numbers]) for name in NAMED}
+            {field: names.gather(slots[numbers]) for field, slots in self._name_slots.items()}
         )
 
-    def _names_of(self, field: str) -> Slots:
-        """Return the slot of each sketch's key, value, granularity or aggregate among the names."""
-        if field not in self._named:
-            self._named[field] = read_name_slots(self.segment, field)
-        return self._named[field]
+    @cached_property
+    def _name_slots(self) -> dict[str, Slots]:
+        """The slots of each sketch's key, value, granularity and aggregate among the names."""
+        return {field: read_name_slots(self.segment, field) for field in NAMED}
 
     def is_damaged(self, number: int) -> bool:
         """Whether something was wrong with the table that a sketch was made from."""
@@ -156,7 +155,7 @@ class OpenSegment:
         _ = self._blocks  # nothing leads outside
         arrays, names = self.segment.arrays, self.segment.names
         key, value, granularity, aggregate = (
-            str(names[int(self._names_of(field)[number])]) for field in NAMED
+            str(names[int(slots[number])]) for slots in self._name_slots.values()
         )
         key_set = arrays["sketches.key_set"][number]
         size = int(arrays["key_sets.size"][key_set])

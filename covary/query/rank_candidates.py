@@ -50,8 +50,7 @@ def rank_candidates(
 ) -> RankedCandidates:
     """Score what joins and rank the whole list (section 4.4); test each by chance.
 
-    A query may come as several sketches, of which each column joins with one: its times at several
-    granularities, finest first; the columns of its key in several orders.
+    Of the sketches of a query, each column joins with one.
     """
     how, ranker = options.how, ranker_named(options.rank)
     measure = how.definition.scores_by
