@@ -12,7 +12,7 @@ import covary
 from benchmarks.measure import Result, best_in_turns
 from benchmarks.queries import HASH_OF_ORDER
 from covary.sketching.sketch_types import ColumnPair, Counts, Sketch, SketchConfig
-from covary.statistics.bootstrap import resampled
+from covary.statistics.bootstrap import resample
 from covary.statistics.influence import influence_ends
 from experiments.indexes import write_sketches
 
@@ -91,7 +91,7 @@ def resampling() -> Result:
             draws.append(np.corrcoef(x[drawn], y[drawn])[0, 1])
         return draws
 
-    ours, theirs = best_in_turns(lambda: resampled(x, y, DRAWS), loop)
+    ours, theirs = best_in_turns(lambda: resample(x, y, DRAWS), loop)
     return Result(
         "PM1, 599 resamples of 1,024 pairs: times faster than a loop of NumPy resamples",
         theirs / ours,

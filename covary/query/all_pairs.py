@@ -15,7 +15,6 @@ from covary.query.candidates import TRUSTED_DIGITS, ignore_progress
 from covary.query.hits import Hit, QueryNote, Standing, column_text, estimate_text
 from covary.query.options import QueryOptions
 from covary.query.rank_candidates import rank_candidates
-from covary.sketching.sketch_types import Sketch
 
 # p-values are counted in bins a thousandth wide: by their exponent and the first ten bits after it.
 BIN_SHIFT = 42
@@ -37,23 +36,13 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """The most correlated pairs, best first, and how many were compared.
+    """The most correlated pairs, best first, and how many were compared."""
 
-    Attributes:
-        path: the folder of the index.
-        columns: columns that were asked.
-        compared: pairs of columns that share enough keys, each counted once.
-        survivors: pairs with a q-value up to `level`.
-        level: the share of chance among them.
-        pairs: the best.
-        elapsed_ms: how long it took.
-    """
-
-    path: str
-    columns: int
-    compared: int
-    survivors: int
-    level: float
+    path: str  # of the index
+    columns: int  # that were asked
+    compared: int  # pairs of columns that share enough keys, each counted once
+    survivors: int  # pairs with a q-value up to `level`
+    level: float  # the share of chance among them
     pairs: tuple[Pair, ...] = field(repr=False)
     elapsed_ms: float
 
@@ -83,17 +72,11 @@ class Pairs:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Columns:
-    """The columns of an index: their sketches, one for each granularity, the finest first.
+    """The columns of an index: their sketches, one for each granularity, the finest first."""
 
-    Attributes:
-        of_sketch: the column of each sketch, -1 if its table was removed.
-        sketches: the sketches, column after column.
-        starts: where those of each column start, and where the last end.
-    """
-
-    of_sketch: Integers
-    sketches: Integers
-    starts: Integers
+    of_sketch: Integers  # the column of each sketch, -1 if its table was removed
+    sketches: Integers  # column after column
+    starts: Integers  # where those of each column start, and where the last end
 
     @property
     def count(self) -> int:
@@ -107,25 +90,15 @@ class Columns:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Comparison:
-    """What some columns were compared with: the best pairs of them, and every p-value, counted.
+    """What some columns were compared with: the best pairs of them, and every p-value, counted."""
 
-    Attributes:
-        left: sketches that were asked.
-        right: sketches that they were compared with.
-        scores: of the best pairs.
-        chance: their p-values.
-        hosts: how many tables join on keys as common as theirs, 0 if they are not.
-        bins: kinds of p-values, by size.
-        counts: how many there were of each.
-    """
-
-    left: Integers
-    right: Integers
-    scores: Floats
-    chance: Floats
-    hosts: Integers
-    bins: Integers
-    counts: Integers
+    left: Integers  # sketches that were asked
+    right: Integers  # sketches that they were compared with
+    scores: Floats  # of the best pairs
+    chance: Floats  # their p-values
+    hosts: Integers  # how many tables join on keys as common as theirs, 0 if they are not
+    bins: Integers  # kinds of p-values, by size
+    counts: Integers  # how many there were of each
 
 
 def list_columns(index: Index) -> Columns:
@@ -151,12 +124,7 @@ def compare_columns(
 ) -> Comparison:
     """Compare some columns with all that come after them.
 
-    Args:
-        index: that they are of.
-        columns: all of it.
-        some: those to compare.
-        options: of the question.
-        last_bin: pairs with p-values beyond it are counted, but are not among the best.
+    Pairs with p-values beyond the last bin are counted, but are not among the best.
     """
     best: list[Comparison] = []
     for column in some:
@@ -170,23 +138,17 @@ def _compare(
     index: Index, columns: Columns, column: int, options: QueryOptions, last_bin: int | None
 ) -> Comparison:
     numbers = columns.sketches_of(column)
-    queries = [index.sketch_at(int(number)) for number in numbers]
-    ranked = rank_candidates(index, queries, options, _same_table(index, int(numbers[0])), ignore_progress)
+    queries = [index.sketch_at(number) for number in numbers]
+    own = index.sketches_beside(numbers[0])
+    ranked = rank_candidates(index, queries, options, own, ignore_progress)
     later = columns.of_sketch[ranked.tested.sketches] > column
     tested, scores, chance = ranked.tested.only(later), ranked.scores[later], ranked.chance[later]
     known = chance[~np.isnan(chance)]
     bins, counts = np.unique(_bins(known), return_counts=True)
     if last_bin is not None:
         scores = np.where(_bins(chance) <= last_bin, scores, np.nan)
-    compared = Comparison(
-        numbers[tested.asked],
-        tested.sketches,
-        scores,
-        chance,
-        np.where(ranked.common[later], ranked.hosts, 0),
-        bins,
-        counts,
-    )
+    hosts = np.where(ranked.common[later], ranked.hosts, 0)
+    compared = Comparison(numbers[tested.asked], tested.sketches, scores, chance, hosts, bins, counts)
     return merge_comparisons([compared], options.top)
 
 
@@ -194,17 +156,6 @@ def _bins(chance: Floats) -> Integers:
     """Return the bin of each p-value: positive numbers are ordered as their bits are."""
     bits: Integers = np.ascontiguousarray(chance).view(np.int64) >> BIN_SHIFT
     return bits
-
-
-def _same_table(index: Index, sketch: int) -> Integers:
-    """Return the sketches of the table that a sketch is of."""
-    first = 0
-    for segment in index.segments:
-        if sketch < first + segment.sketch_count:
-            own = segment.table_of == segment.table_of[sketch - first]
-            return first + np.flatnonzero(own)
-        first += segment.sketch_count
-    raise IndexError(sketch)
 
 
 def merge_comparisons(parts: Sequence[Comparison], top: int) -> Comparison:
@@ -256,13 +207,10 @@ def find_last_bin(compared: Comparison, options: QueryOptions) -> int | None:
 def measure_pairs(index: Index, compared: Comparison, options: QueryOptions) -> Iterator[Pair]:
     """Measure the best pairs closely."""
     q = q_values_of_bins(compared)
-    kind = np.searchsorted(compared.bins, _bins(compared.chance))
-    both = q["bh"][kind], q["by"][kind]
-    rows = zip(compared.left, compared.right, compared.scores, *both, compared.hosts, strict=True)
-    for left, right, score, q_value, q_by, hosts in rows:
-        if options.max_q is not None and {"bh": q_value, "by": q_by}[options.correction] > options.max_q:
-            continue
-        query: Sketch = index.sketch_at(int(left))
-        standing = Standing(float(score), float(q_value), float(q_by), int(hosts) or None)
-        hit = index.hit(query, int(right), options.how, standing)
-        yield Pair(QueryNote.of(query), hit)
+    kinds = np.searchsorted(compared.bins, _bins(compared.chance))
+    rows = zip(compared.left, compared.right, compared.scores, compared.hosts, kinds, strict=True)
+    for left, right, score, hosts, kind in rows:
+        if options.max_q is None or q[options.correction][kind] <= options.max_q:
+            query = index.sketch_at(left)
+            standing = Standing(float(score), float(q["bh"][kind]), float(q["by"][kind]), int(hosts) or None)
+            yield Pair(QueryNote.of(query), index.hit(query, right, options.how, standing))

@@ -11,27 +11,22 @@ import numpy as np
 from covary.arrays import Floats, Integers
 from covary.columns.key_text import check_normaliser
 from covary.progress import OnCount
-from covary.query.candidates import (
-    count_undefined,
-    describe_candidates,
-    ignore_progress,
-    order_best_first,
-)
+from covary.query.candidates import count_undefined, describe_candidates, ignore_progress, order_best_first
 from covary.query.explain import explain_hit
 from covary.query.hits import Hit, Hits, QueryNote, Standing, make_hit
 from covary.query.open_segment import Candidates
 from covary.query.options import GivenOptions, QueryOptions, explain_options
-from covary.query.rank_candidates import RankedCandidates, rank_candidates, refine_p_values
+from covary.query.rank_candidates import RankedCandidates, rank_candidates
 from covary.query.stored_sketches import StoredSketches
 from covary.sketching.key_choice import split_key
 from covary.sketching.key_columns import SEPARATOR
 from covary.sketching.open_table import Frame, KeyName, open_table
 from covary.sketching.sketch_table import PairSketches, sketch_table
-from covary.sketching.sketch_types import Sketch, SketchConfig
+from covary.sketching.sketch_types import Sketch
 from covary.statistics.estimate import HowToMeasure
 from covary.statistics.join import join
 from covary.statistics.ranking import DEFAULT_RANKER, ranker_named
-from covary.statistics.significance import CORRECTIONS
+from covary.statistics.significance import CORRECTIONS, p_values
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,16 +74,12 @@ class Index(StoredSketches):
     ) -> Hits:
         """Answer a query whose options are one value."""
         started = time.perf_counter()
-        config = SketchConfig(
-            self.config.size, (options.aggregate,), self.config.hash, self.config.normaliser
-        )
-        check_normaliser(self.config.normaliser)
+        config = replace(self.config, aggregates=(options.aggregate,))
+        check_normaliser(config.normaliser)
         table = open_table(frame, key, value)
         asked = sketch_table(table, value, config, any_order=True)
         queries = [each.sketch for each in asked.at(options.by)]
-        left_out = np.empty(0, dtype=np.int64)
-        if not options.include_own:
-            left_out = self.sketches_made_from(table.path)
+        left_out = None if options.include_own else self.sketches_made_from(table.path)
         answer = self.answer(queries, options, left_out, on_progress)
         by_chance = None
         if options.null:
@@ -122,7 +113,7 @@ class Index(StoredSketches):
         how = options.how
         ranked = rank_candidates(self, queries, options, left_out, on_progress)
         tested, chance, scores = ranked.tested, ranked.chance, ranked.scores
-        listed, rows, measured = tested, np.arange(tested.sketches.size), None
+        listed, rows, measured = tested, np.arange(tested.size), None
         if how.dearer:
             rows, _ = order_best_first(tested, scores, options.shortlist)
             listed, own_test = self._measure_again(queries, tested.only(rows), how, on_progress)
@@ -138,34 +129,25 @@ class Index(StoredSketches):
         rows = rows[order]
         if not how.definition.p_value:
             # A weak hit has not been tested closely yet, and is shown all the same.
-            shown = np.isin(np.arange(chance.size), rows)
-            refine_p_values(self, queries, tested, how, chance, shown & ~ranked.closely_tested)
+            weak = np.isin(np.arange(chance.size), rows) & ~ranked.closely_tested
+            moments = self.moments(queries, how.definition.scores_by, tested.only(weak))
+            chance[weak] = p_values(moments)
         q_values = {name: correct(chance) for name, correct in CORRECTIONS.items()}
-        hits = tuple(
-            self.hit(
-                queries[tested.asked[row]],
-                int(tested.sketches[row]),
-                how,
-                Standing(
-                    score=float(score),
-                    q_value=float(q_values["bh"][row]),
-                    q_value_by=float(q_values["by"][row]),
-                    hosts=ranked.hosts if ranked.common[row] else None,
-                ),
-            )
-            for row, score in zip(rows, best, strict=True)
-        )
-        return Answer(ranked, measured, q_values, tested.sketches[rows], hits)
+        hits: list[Hit] = []
+        for row, score in zip(rows, best, strict=True):
+            hosts = ranked.hosts if ranked.common[row] else None
+            standing = Standing(float(score), float(q_values["bh"][row]), float(q_values["by"][row]), hosts)
+            hits.append(self.hit(queries[tested.asked[row]], tested.sketches[row], how, standing))
+        return Answer(ranked, measured, q_values, tested.sketches[rows], tuple(hits))
 
     def _measure_again(
         self, queries: Sequence[Sketch], shortlist: Candidates, how: HowToMeasure, on_progress: OnCount
     ) -> tuple[Candidates, Floats]:
         """Measure a shortlist by the dearer measure that was asked for; return its p-values, too."""
-        total = int(shortlist.sketches.size)
-        values, chance = np.empty(total), np.empty(total)
+        values, chance = np.empty(shortlist.size), np.empty(shortlist.size)
         for row, number in enumerate(shortlist.sketches):
-            on_progress(row, total)
-            sample = join(queries[shortlist.asked[row]], self.sketch_at(int(number)))
+            on_progress(row, shortlist.size)
+            sample = join(queries[shortlist.asked[row]], self.sketch_at(number))
             values[row] = how.value_of(sample)
             chance[row] = how.p_value_of(sample) if how.definition.p_value else np.nan
         correlations = np.maximum(values, 0) if how.definition.from_zero else values
@@ -182,7 +164,7 @@ class Index(StoredSketches):
         mine, theirs = query.pair.key, column.pair.key
         if SEPARATOR not in theirs:
             return ((mine, theirs),)
-        columns = split_key(theirs, self.column_names(column.pair.table))
+        columns = split_key(theirs, self.columns_of(column.pair.table))
         own = mine.split(SEPARATOR)
         return tuple(zip(own, columns, strict=True)) if len(own) == len(columns) else ((mine, theirs),)
 
@@ -201,19 +183,19 @@ def _hits(
     return Hits(
         query=QueryNote.of(query),
         candidates=ranked.joinable,
-        hidden=ranked.looked_at - int(ranked.tested.sketches.size),
+        hidden=ranked.looked_at - ranked.tested.size,
         own=ranked.own,
         unrelated=ranked.unrelated,
         common=int(ranked.common.sum()),
-        hosts=ranked.hosts if ranked.common.any() else 0,
+        hosts=ranked.hosts,
         constant=constant,
-        tested=int(ranked.tested.sketches.size) - constant,
+        tested=ranked.tested.size - constant,
         survivors=int(np.count_nonzero(answer.q_values[options.correction] <= options.level)),
         level=options.level,
         correction=options.correction,
         max_q=None if options.max_q is None else float(options.max_q),
         retrieve=options.retrieve,
-        shortlist=int(measured.sketches.size) if measured else None,
+        shortlist=measured.size if measured else None,
         undefined=count_undefined(measured) if measured else 0,
         scored_by=how.definition.scores_by,
         tested_by=how.tested_by,

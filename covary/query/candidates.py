@@ -62,7 +62,7 @@ def best_join_per_column(index: StoredSketches, candidates: Candidates, fewest_k
         asked=pl.Series(candidates.asked),  # the finest first
         shared=pl.Series(-candidates.sample_sizes),
         depth=pl.col("granularity").replace_strict(DEPTHS, return_dtype=pl.Int64),
-        position=np.arange(candidates.sketches.size),
+        position=np.arange(candidates.size),
     )
     kept = columns.sort("too_few", "depth", "shared", "asked", "position").unique(
         ["table", "key", "value", "aggregate"], keep="first"
@@ -74,7 +74,7 @@ def mark_common_keys(
     index: StoredSketches, queries: Sequence[Sketch], candidates: Candidates
 ) -> tuple[Truths, int]:
     """Mark the joins on few keys that many tables share, as months do; return how many tables those are."""
-    marked = np.zeros(candidates.sketches.size, dtype=np.bool_)
+    marked = np.zeros(candidates.size, dtype=np.bool_)
     few = np.flatnonzero(candidates.join_sizes <= FEW_KEYS)
     of_table = index.tables_at(candidates.sketches[few])
     tables, first = np.unique(of_table, return_index=True)
@@ -82,8 +82,7 @@ def mark_common_keys(
         return marked, 0
     keys = [
         np.intersect1d(
-            queries[candidates.asked[row]].key_hashes,
-            index.sketch_at(int(candidates.sketches[row])).key_hashes,
+            queries[candidates.asked[row]].key_hashes, index.sketch_at(candidates.sketches[row]).key_hashes
         )
         for row in few[first[:HOSTS_LOOKED_AT]]
     ]
@@ -124,19 +123,15 @@ def count_undefined(candidates: Candidates) -> int:
 
 
 def _bootstrap(
-    index: StoredSketches,
-    queries: Sequence[Sketch],
-    candidates: Candidates,
-    seed: int,
-    on_progress: OnCount,
+    index: StoredSketches, queries: Sequence[Sketch], candidates: Candidates, seed: int, on_progress: OnCount
 ) -> tuple[Floats, Floats]:
     """Resample every candidate; NaN where r is undefined."""
-    total = candidates.sketches.size
+    total = candidates.size
     estimates, lengths = np.full(total, np.nan), np.full(total, np.nan)
     for row in np.flatnonzero(~np.isnan(candidates.correlations)):
         on_progress(int(row), total)
         query = queries[candidates.asked[row]]
-        sample = join(query, index.sketch_at(int(candidates.sketches[row])))
+        sample = join(query, index.sketch_at(candidates.sketches[row]))
         low, high = pm1_ends(sample.x, sample.y, seed)
         estimates[row], lengths[row] = pm1(sample.x, sample.y, seed), high - low
     return estimates, lengths
@@ -144,13 +139,14 @@ def _bootstrap(
 
 def _hoeffding_lengths(index: StoredSketches, queries: Sequence[Sketch], candidates: Candidates) -> Floats:
     moments = index.moments(queries, "pearson", candidates)
-    own_low, own_high = np.array([query.value_range for query in queries])[candidates.asked].T
-    lows, highs = index.value_ranges(candidates.sketches)
+    own_lows, own_highs = np.array([query.value_range for query in queries])[candidates.asked].T
+    ranges = [index.sketch_at(number).value_range for number in candidates.sketches]
+    lows, highs = np.array(ranges).reshape(-1, 2).T
     lengths = small_sample_lengths(
         (moments.x_mean, moments.y_mean),
         (moments.x_deviation, moments.y_deviation),
-        np.minimum(lows, own_low),
-        np.maximum(highs, own_high),
+        np.minimum(lows, own_lows),
+        np.maximum(highs, own_highs),
         moments.size,
     )
     return np.where(np.isnan(candidates.correlations), np.nan, lengths)

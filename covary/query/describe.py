@@ -13,15 +13,7 @@ from covary.query.stored_sketches import StoredSketches
 
 @dataclass(frozen=True, slots=True)
 class IndexSummary:
-    """What an index holds.
-
-    Attributes:
-        entries: ⟨key, number⟩ entries of all sketches together.
-        bytes: what the index takes on disk.
-        unsketched: names of tables without a key column or without a number column.
-        removed: where the tables are that were removed by hand, and stay away until they are named.
-        contents: every table that its sources held, also those that were skipped.
-    """
+    """What an index holds."""
 
     index: str
     format: int
@@ -32,11 +24,11 @@ class IndexSummary:
     sources: tuple[str, ...]
     segments: int
     sketches: int
-    entries: int
-    bytes: int
-    unsketched: tuple[str, ...]
-    removed: tuple[str, ...]
-    contents: tuple[TableRecord, ...]
+    entries: int  # ⟨key, number⟩ entries of all sketches together
+    bytes: int  # what the index takes on disk
+    unsketched: tuple[str, ...]  # names of tables without a key column or without a number column
+    removed: tuple[str, ...]  # where tables are that were removed by hand, and stay away until they are named
+    contents: tuple[TableRecord, ...]  # every table that its sources held, also those that were skipped
 
     @property
     def read(self) -> list[TableRecord]:

@@ -1,7 +1,6 @@
 """How the keys of a hit met those of the query: the columns, how each was read, and examples."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import polars as pl
 
@@ -13,7 +12,7 @@ from covary.query.hits import Explanation, Hit, MetColumns
 from covary.query.stored_sketches import StoredSketches
 from covary.sketching.key_choice import split_key
 from covary.sketching.key_columns import Examples, read_columns
-from covary.sketching.sketch_table import PairSketches, SketchWithKey
+from covary.sketching.sketch_table import PairSketches
 
 EXAMPLES_SHOWN = 3
 QUERY_EXAMPLES = 4096
@@ -22,39 +21,23 @@ QUERY_EXAMPLES = 4096
 def explain_hit(hit: Hit, asked: PairSketches, index: StoredSketches) -> Explanation:
     """Say how the keys of a hit met those of the query, column by column."""
     query = next(each for each in asked.sketches if each.sketch.pair.key == hit.query_key)
-    notes = _column_notes(hit.table, index)
+    notes = index.columns_of(hit.table)
     columns = split_key(hit.key, notes)
     if len(columns) != len(query.key.columns):
         # Only an index that was made to mislead names a key of one column and one of several alike.
-        columns = ()
-    return Explanation(
-        tuple(
-            _match_columns(hit, query, number, notes[column], asked.rows, index)
-            for number, column in enumerate(columns)
-        )
-    )
-
-
-def _column_notes(table: str, index: StoredSketches) -> dict[str, dict[str, Any]]:
-    notes = index.tables.filter(pl.col("name") == table)["columns"]
-    return {note["name"]: note for note in notes[0]} if len(notes) else {}
-
-
-def _match_columns(
-    hit: Hit,
-    query: SketchWithKey,
-    number: int,
-    note: dict[str, Any],
-    rows: pl.DataFrame,
-    index: StoredSketches,
-) -> MetColumns:
-    column, reading = query.key.columns[number], query.key.readings[number]
-    granularity = hit.granularity if any(reading.granularities) else ""
-    mine = _by_text(_own_examples(rows[[column]], reading, index), granularity)
-    theirs = _by_text(note["canonical_examples"], granularity)
-    met = [(mine[text], theirs[text], text) for text in mine if text in theirs and mine[text] != theirs[text]]
-    described = reading.description or ("as it is written" if reading.kind == "exact" else "text")
-    return MetColumns(column, described, note["name"], note["reason"], tuple(met[:EXAMPLES_SHOWN]))
+        return Explanation(())
+    met: list[MetColumns] = []
+    for column, mine, reading in zip(columns, query.key.columns, query.key.readings, strict=True):
+        granularity = hit.granularity if any(reading.granularities) else ""
+        note = notes[column]
+        own = _by_text(_own_examples(asked.rows[[mine]], reading, index), granularity)
+        others = _by_text(note["canonical_examples"], granularity)
+        examples = [
+            (own[text], others[text], text) for text in own if text in others and own[text] != others[text]
+        ]
+        described = reading.description or ("as it is written" if reading.kind == "exact" else "text")
+        met.append(MetColumns(mine, described, column, note["reason"], tuple(examples[:EXAMPLES_SHOWN])))
+    return Explanation(tuple(met))
 
 
 def _own_examples(rows: pl.DataFrame, reading: KeyReading, index: StoredSketches) -> Examples:

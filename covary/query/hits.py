@@ -3,7 +3,7 @@
 To add an answer column, add a field to Hit and its value to make_hit, and show it in covary.cli.answer_view.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
@@ -15,20 +15,13 @@ from covary.statistics.key_sets import distinct_keys
 
 @dataclass(frozen=True, slots=True)
 class MetColumns:
-    """Two columns that were joined, how each was read, and keys that met only because they were.
+    """Two columns that were joined, how each was read, and keys that met only because they were."""
 
-    Attributes:
-        query: the query's column.
-        query_reading: what it holds.
-        column: the hit's column.
-        reading: what it holds.
-        examples: a key as the query writes it, as the hit writes it, and as both were read.
-    """
-
-    query: str
-    query_reading: str
-    column: str
-    reading: str
+    query: str  # the query's column
+    query_reading: str  # what it holds
+    column: str  # the hit's column
+    reading: str  # what it holds
+    # A key as the query writes it, as the hit writes it, and as both were read.
     examples: tuple[tuple[str, str, str], ...]
 
 
@@ -235,9 +228,6 @@ class Hits(Sequence[Hit]):
     def __getitem__(self, position: Any) -> Any:
         return self.hits[position]
 
-    def __iter__(self) -> Iterator[Hit]:
-        return iter(self.hits)
-
     def __str__(self) -> str:
         lines = (
             f"{number:>3} {estimate_text(hit)} {column_text(hit)}"
@@ -261,11 +251,8 @@ def estimate_text(hit: Hit) -> str:
 
 def column_text(hit: Hit) -> str:
     """Return the column of a hit, as a printed answer has it."""
-    return f"{hit.table}.{hit.value} ({hit.aggregate} per {hit.key}{_by(hit)})"
-
-
-def _by(hit: Hit) -> str:
-    return f", by {hit.granularity}" if hit.granularity not in ("", "moment") else ""
+    by = f", by {hit.granularity}" if hit.granularity not in ("", "moment") else ""
+    return f"{hit.table}.{hit.value} ({hit.aggregate} per {hit.key}{by})"
 
 
 def _number(end: float | None) -> str:

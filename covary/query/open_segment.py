@@ -22,21 +22,18 @@ from covary.statistics.moments import Moments, moments_of
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidates:
-    """Every sketch that shares a key with the query: which, how many keys, and how correlated.
+    """Every sketch that shares a key with the query: which, how many keys, and how correlated."""
 
-    Attributes:
-        sketches: number of each sketch in the index.
-        sample_sizes: keys that the two sketches share.
-        correlations: NaN where undefined.
-        join_sizes: rows of the whole join, exact where every key of one side was looked up in the other.
-        asked: which sketch of the query each joins with, where it has several.
-    """
+    sketches: Integers  # number of each sketch in the index
+    sample_sizes: Floats  # keys that the two sketches share
+    correlations: Floats  # NaN where undefined
+    join_sizes: Floats  # rows of the whole join, exact where every key of one side was looked up in the other
+    asked: Integers  # which sketch of the query each joins with, where it has several
 
-    sketches: Integers
-    sample_sizes: Floats
-    correlations: Floats
-    join_sizes: Floats
-    asked: Integers
+    @property
+    def size(self) -> int:
+        """How many there are."""
+        return self.sketches.size
 
     def only(self, kept: Array) -> "Candidates":
         """Return some of the candidates, by mask or by position."""
@@ -58,7 +55,6 @@ class OpenSegment:
         self.segment = segment
         self.sketch_count = segment.sketch_count
         self._removed = np.array(removed, dtype=np.int64)
-        self._named: dict[str, Slots] = {}
 
     @cached_property
     def table_count(self) -> int:
@@ -68,7 +64,10 @@ class OpenSegment:
     @cached_property
     def tables(self) -> pl.DataFrame:
         """One row per table that is left."""
-        return self.segment.tables[self._left] if self._removed.size else self.segment.tables
+        tables = self.segment.tables
+        if not self._removed.size:
+            return tables
+        return tables[np.setdiff1d(np.arange(self.table_count), self._removed)]
 
     @cached_property
     def table_of(self) -> Slots:
@@ -91,10 +90,6 @@ class OpenSegment:
         """Name the tables that are left and have a sketch."""
         names = self.segment.table_list["name"]
         return names.gather(np.unique(self.table_of[self.living])).to_list()
-
-    @cached_property
-    def _left(self) -> Integers:
-        return np.setdiff1d(np.arange(self.table_count), self._removed)
 
     @cached_property
     def _blocks(self) -> Blocks:
@@ -139,21 +134,17 @@ class OpenSegment:
             seen_whole |= within(query.reach, thresholds)
         return np.where(seen_whole, 1.0, np.minimum(thresholds, query.threshold))
 
-    def named(self, number: int, field: str) -> str:
-        """Return the key, value, granularity or aggregate of one sketch."""
-        return str(self.segment.names[int(self._names_of(field)[number])])
-
     def columns(self, numbers: Integers) -> pl.DataFrame:
         """Return the key, value, granularity and aggregate of sketches."""
+        names = self.segment.names
         return pl.DataFrame(
-            {name: self.segment.names.gather(self._names_of(name)[numbers]) for name in NAMED}
+            {field: names.gather(slots[numbers]) for field, slots in self._name_slots.items()}
         )
 
-    def _names_of(self, field: str) -> Slots:
-        """Return the slot of each sketch's key, value, granularity or aggregate among the names."""
-        if field not in self._named:
-            self._named[field] = read_name_slots(self.segment, field)
-        return self._named[field]
+    @cached_property
+    def _name_slots(self) -> dict[str, Slots]:
+        """The slots of each sketch's key, value, granularity and aggregate among the names."""
+        return {field: read_name_slots(self.segment, field) for field in NAMED}
 
     def is_damaged(self, number: int) -> bool:
         """Whether something was wrong with the table that a sketch was made from."""
@@ -162,9 +153,10 @@ class OpenSegment:
     def sketch(self, number: int) -> Sketch:
         """Return one sketch as it was built."""
         _ = self._blocks  # nothing leads outside
-        arrays, key, value, granularity, aggregate = (
-            self.segment.arrays, *(self.named(number, field) for field in NAMED),
-        )  # fmt: skip
+        arrays, names = self.segment.arrays, self.segment.names
+        key, value, granularity, aggregate = (
+            str(names[int(slots[number])]) for slots in self._name_slots.values()
+        )
         key_set = arrays["sketches.key_set"][number]
         size = int(arrays["key_sets.size"][key_set])
         start = int(arrays["key_sets.member_start"][key_set])

@@ -22,19 +22,12 @@ Function = TypeVar("Function", bound=Callable[..., object])
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """How an option is explained.
+    """How an option is explained."""
 
-    Attributes:
-        words: what it does; {measures}, {rankers}, {intervals} and {aggregates} stand for what can be chosen.
-        value: what its value is called; "" for a flag.
-        none_means: what holds where it is None.
-        at_least: the smallest whole number that it can be.
-    """
-
-    words: str
-    value: str = "NAME"
-    none_means: str = ""
-    at_least: int | None = None
+    words: str  # {measures}, {rankers}, {intervals} and {aggregates} stand for what can be chosen
+    value: str = "NAME"  # what its value is called; "" for a flag
+    none_means: str = ""  # what holds where it is None
+    at_least: int | None = None  # the smallest whole number that it can be
 
 
 def _option(default: Any, words: str, value: str = "NAME", none_means: str = "", **more: int) -> Any:
@@ -96,9 +89,14 @@ class QueryOptions:
         from covary.statistics.significance import correction_named
 
         for name, option in explained_options():
-            number = getattr(self, name)
-            if option.at_least is not None and not (number is None and option.none_means):
-                _require_at_least(option.at_least, number, name)
+            number, least = getattr(self, name), option.at_least
+            if least is None or (number is None and option.none_means):
+                continue
+            if isinstance(number, bool) or not isinstance(number, Integral) or number < least:
+                flag = f"--{name.replace('_', '-')}"
+                raise CovaryError(
+                    f"{name} ({flag}) must be a whole number of at least {least}, not {number!r}"
+                )
         ranker = ranker_named(self.rank)
         correction_named(self.correction)
         if self.max_q is not None and not (isinstance(self.max_q, Real) and 0 < self.max_q <= 1):
@@ -146,13 +144,6 @@ class GivenOptions(TypedDict, total=False):
     small_numbers: bool
     explain: bool
     seed: int
-
-
-def _require_at_least(least: int, number: object, name: str) -> None:
-    if isinstance(number, bool) or not isinstance(number, Integral) or number < least:
-        raise CovaryError(
-            f"{name} (--{name.replace('_', '-')}) must be a whole number of at least {least}, not {number!r}"
-        )
 
 
 def explained_options() -> Iterator[tuple[str, Option]]:

@@ -19,7 +19,6 @@ from covary.query.small_numbers import mark_unrelated
 from covary.query.stored_sketches import StoredSketches
 from covary.sketching.key_columns import SEPARATOR
 from covary.sketching.sketch_types import Sketch
-from covary.statistics.estimate import HowToMeasure
 from covary.statistics.ranking import ranker_named
 from covary.statistics.significance import p_values, quick_p_values
 
@@ -28,31 +27,18 @@ CLOSE_TEST_BELOW_P = 0.2  # p-values by Student's t above this need no moments: 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RankedCandidates:
-    """Every column that joins with a query, and those that were tested, with their scores.
+    """Every column that joins with a query, and those that were tested, with their scores."""
 
-    Attributes:
-        own: columns left out because they are the query's own.
-        joinable: columns that share a key.
-        unrelated: of those that join: on small numbers alone, under other names.
-        looked_at: of those that join: all, or the ones to retrieve.
-        tested: those that share enough keys.
-        scores: of those, by the ranker.
-        chance: p-values of those, tested closely where they are small.
-        closely_tested: which of them by the moments of their samples.
-        common: which join on few keys that many tables share.
-        hosts: how many tables those are.
-    """
-
-    own: int
-    joinable: int
-    unrelated: int
-    looked_at: int
-    tested: Candidates
-    scores: Floats
-    chance: Floats
-    closely_tested: Truths
-    common: Truths
-    hosts: int
+    own: int  # columns left out because they are the query's own
+    joinable: int  # columns that share a key
+    unrelated: int  # of those that join: on small numbers alone, under other names
+    looked_at: int  # of those that join: all, or the ones to retrieve
+    tested: Candidates  # those that share enough keys
+    scores: Floats  # of those, by the ranker
+    chance: Floats  # p-values of those, tested closely where they are small
+    closely_tested: Truths  # which of them by the moments of their samples
+    common: Truths  # which of them join on few keys that many tables share
+    hosts: int  # how many tables those are
 
 
 def rank_candidates(
@@ -64,11 +50,13 @@ def rank_candidates(
 ) -> RankedCandidates:
     """Score what joins and rank the whole list (section 4.4); test each by chance.
 
-    A query may come as several sketches, of which each column joins with one: its times at several
-    granularities, finest first; the columns of its key in several orders.
+    Of the sketches of a query, each column joins with one.
     """
     how, ranker = options.how, ranker_named(options.rank)
-    scored = _score_each(index, queries, options)
+    measure = how.definition.scores_by
+    scored = Candidates.of_all([index.score(query, measure, asked) for asked, query in enumerate(queries)])
+    if len(queries) > 1:
+        scored = best_join_per_column(index, scored, options.fewest_keys)
     joinable = scored if left_out is None else scored.only(~np.isin(scored.sketches, left_out))
     related = joinable
     if not options.small_numbers:
@@ -80,12 +68,12 @@ def rank_candidates(
     chance = quick_p_values(tested.correlations, tested.sample_sizes)
     closely = chance < max(CLOSE_TEST_BELOW_P, options.max_q or 0.0)
     if not how.definition.p_value:
-        refine_p_values(index, queries, tested, how, chance, closely)
+        chance[closely] = p_values(index.moments(queries, measure, tested.only(closely)))
     return RankedCandidates(
-        own=int(scored.sketches.size - joinable.sketches.size),
-        joinable=joinable.sketches.size,
-        unrelated=joinable.sketches.size - related.sketches.size,
-        looked_at=looked_at.sketches.size,
+        own=scored.size - joinable.size,
+        joinable=joinable.size,
+        unrelated=joinable.size - related.size,
+        looked_at=looked_at.size,
         tested=tested,
         scores=scores,
         chance=chance,
@@ -95,31 +83,9 @@ def rank_candidates(
     )
 
 
-def refine_p_values(
-    index: StoredSketches,
-    queries: Sequence[Sketch],
-    tested: Candidates,
-    how: HowToMeasure,
-    chance: Floats,
-    closely: Truths,
-) -> None:
-    """Put p-values from the moments of the samples in place of the quick ones."""
-    moments = index.moments(queries, how.definition.scores_by, tested.only(closely))
-    chance[closely] = p_values(moments)
-
-
-def _score_each(index: StoredSketches, queries: Sequence[Sketch], options: QueryOptions) -> Candidates:
-    """Score every column that joins with any sketch of a query, by the one that fits it best."""
-    measure = options.how.definition.scores_by
-    scored = [index.score(query, measure, asked) for asked, query in enumerate(queries)]
-    if len(scored) == 1:
-        return scored[0]
-    return best_join_per_column(index, Candidates.of_all(scored), options.fewest_keys)
-
-
 def _mark_unrelated(index: StoredSketches, queries: Sequence[Sketch], joinable: Candidates) -> Truths:
     """Mark joins on small numbers alone between columns of other names."""
-    marked = np.zeros(joinable.sketches.size, dtype=np.bool_)
+    marked = np.zeros(joinable.size, dtype=np.bool_)
     for asked, query in enumerate(queries):
         if not query.pair.granularity and SEPARATOR not in query.pair.key:
             own = np.flatnonzero(joinable.asked == asked)

@@ -39,13 +39,8 @@ def score_sketches(
 ) -> tuple[Integers, Moments]:
     """Measure the wanted sketches that share a key with the query, and say which these are.
 
-    Args:
-        query: what is asked.
-        blocks: `Blocks` of a segment, `unnamed`.
-        arrays: of that segment.
-        measure: of correlation.
-        wanted: which sketches, as a mask.
-        closely: whether there are to be more moments than the size and the correlation.
+    `blocks` are those of a segment, `unnamed`; `closely` asks for all moments, not for the size and the
+    correlation alone.
     """
     moments = empty_moments(int(np.count_nonzero(wanted)) if closely else wanted.size, closely=closely)
     asked = query.hashes, np.array(query.values)

@@ -26,20 +26,18 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_]+")
 
 def mark_unrelated(index: StoredSketches, query: Sketch, candidates: Candidates) -> Truths:
     """Mark joins on a few small numbers between columns whose names have no word in common."""
-    nothing = np.zeros(candidates.sketches.size, dtype=np.bool_)
+    unrelated = np.zeros(candidates.size, dtype=np.bool_)
     small = np.isin(query.key_hashes, _small_numbers(query.config.hash))
-    if query.config.normaliser == NORMALISERS["exact"] or not small.any():
-        return nothing
     few = candidates.join_sizes <= FEW_KEYS
-    if not few.any():
-        return nothing
+    if query.config.normaliser == NORMALISERS["exact"] or not small.any() or not few.any():
+        return unrelated
     larger = replace(query, key_hashes=query.key_hashes[~small], values=query.values[~small])
     beyond = index.score(larger).sketches if larger.size else np.empty(0, dtype=np.int64)
     doubtful = few & ~np.isin(candidates.sketches, beyond)
     names = index.columns_at(candidates.sketches[doubtful])["key"]
     agree = {name: names_agree(query.pair.key, name) for name in names.unique()}
-    nothing[doubtful] = [not agree[name] for name in names]
-    return nothing
+    unrelated[doubtful] = [not agree[name] for name in names]
+    return unrelated
 
 
 @cache

@@ -1,16 +1,15 @@
 """Open an index; key hash to the blocks of sketches that hold it. No Spark, no Java."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
-from covary.arrays import Floats, Integers
+from covary.arrays import Integers, Row
 from covary.errors import DamagedIndex, NoSuchColumn, StoreError, TableError
 from covary.index.check import require_whole
 from covary.index.manifest import Manifest, read_manifest, segment_folder
@@ -87,29 +86,20 @@ class StoredSketches:
         scored = [segment.score(query, measure) for segment in self.segments]
         joined = Candidates.of_all(scored)
         if len(scored) > 1:
-            firsts = np.repeat(self._firsts[:-1], [each.sketches.size for each in scored])
+            firsts = np.repeat(self._firsts[:-1], [each.size for each in scored])
             joined = replace(joined, sketches=joined.sketches + firsts)
         return replace(joined, asked=np.full_like(joined.sketches, asked)) if asked else joined
 
     def moments(self, queries: Sequence[Sketch], measure: str, candidates: Candidates) -> Moments:
         """Measure some of the sketches that share a key with a query more closely."""
-        every = np.empty((len(Moments._fields), candidates.sketches.size))
+        every = np.empty((len(Moments._fields), candidates.size))
         for asked, query in enumerate(queries):
-            own = candidates.asked == asked
-            if own.any():
-                every[:, own] = self._moments(query, measure, candidates.sketches[own])
+            rows = np.flatnonzero(candidates.asked == asked)
+            rows = rows[np.argsort(candidates.sketches[rows])]  # as a segment wants them
+            for segment, positions, own_numbers in self._by_segment(candidates.sketches[rows]):
+                measured = self.segments[segment].moments(query, measure, own_numbers)
+                every[:, rows[positions]] = measured
         return Moments(*every)
-
-    def _moments(self, query: Sketch, measure: str, sketches: Integers) -> Moments:
-        ascending = np.sort(sketches)
-        parts = np.split(ascending, np.searchsorted(ascending, self._firsts[1:-1]))
-        measured = [
-            segment.moments(query, measure, part - first)
-            for segment, part, first in zip(self.segments, parts, self._firsts, strict=False)
-            if part.size
-        ]
-        row = np.searchsorted(ascending, sketches)
-        return Moments(*(np.concatenate(moment)[row] for moment in zip(*measured, strict=True)))
 
     def sketch_at(self, number: int) -> Sketch:
         """Return a sketch by its number in the index."""
@@ -126,39 +116,39 @@ class StoredSketches:
         segment = int(np.searchsorted(self._firsts, number, side="right")) - 1
         return self.segments[segment], number - int(self._firsts[segment])
 
-    def value_ranges(self, numbers: Integers) -> tuple[Floats, Floats]:
-        """Return the bounds of the values of sketches, also of keys that were cut off."""
-        ranges = np.array([self.sketch_at(int(number)).value_range for number in numbers]).reshape(-1, 2)
-        return ranges[:, 0], ranges[:, 1]
+    def _by_segment(self, numbers: Integers) -> Iterator[tuple[int, Integers, Integers]]:
+        """Take sketches apart by segment: its position, theirs among the numbers, their numbers in it."""
+        segments = np.searchsorted(self._firsts, numbers, side="right") - 1
+        for segment in np.unique(segments).tolist():
+            positions = np.flatnonzero(segments == segment)
+            yield segment, positions, numbers[positions] - self._firsts[segment]
 
     def tables_at(self, numbers: Integers) -> Integers:
         """Return the number, in the index, of the table that each sketch was made from."""
-        tables = np.cumsum([0, *(segment.table_count for segment in self.segments)])
-        table_of = np.empty(numbers.size, dtype=np.int64)
-        for segment, first, last, before in zip(
-            self.segments, self._firsts, self._firsts[1:], tables, strict=False
-        ):
-            own = (numbers >= first) & (numbers < last)
-            table_of[own] = segment.table_of[numbers[own] - first].astype(np.int64) + before
-        return table_of
+        first_tables = np.cumsum([0, *(segment.table_count for segment in self.segments)])
+        tables = np.empty(numbers.size, dtype=np.int64)
+        for segment, positions, own_numbers in self._by_segment(numbers):
+            tables[positions] = first_tables[segment] + self.segments[segment].table_of[own_numbers]
+        return tables
 
     def columns_at(self, numbers: Integers) -> pl.DataFrame:
         """Return the key, value, granularity and aggregate of sketches."""
-        segments = np.searchsorted(self._firsts, numbers, side="right") - 1
-        parts: list[pl.DataFrame] = []
-        rows: list[npt.NDArray[np.intp]] = []
-        for number in np.unique(segments).tolist():
-            own = np.flatnonzero(segments == number)
-            parts.append(self.segments[number].columns(numbers[own] - self._firsts[number]))
-            rows.append(own)
-        if not parts:
-            return pl.DataFrame(schema=dict.fromkeys(NAMED, pl.String))
-        return pl.concat(parts).select(pl.all().gather(np.argsort(np.concatenate(rows))))
+        columns, rows = pl.DataFrame(schema=dict.fromkeys(NAMED, pl.String)), np.empty(0, dtype=np.int64)
+        for segment, positions, own_numbers in self._by_segment(numbers):
+            columns = columns.vstack(self.segments[segment].columns(own_numbers))
+            rows = np.append(rows, positions)
+        return columns.select(pl.all().gather(np.argsort(rows)))
 
-    def column_names(self, table: str) -> list[str]:
-        """Return the columns of a table, by its name."""
+    def columns_of(self, table: str) -> dict[str, Row]:
+        """Return what is known of each column of a table, by its name."""
         columns = self.tables.filter(pl.col("name") == table)["columns"]
-        return [column["name"] for column in columns[0]] if len(columns) else []
+        return {column["name"]: column for column in columns[0]} if len(columns) else {}
+
+    def sketches_beside(self, number: int) -> Integers:
+        """Return the numbers of all sketches of the table that a sketch was made from."""
+        segment, own_number = self._in_segment(number)
+        beside = np.flatnonzero(segment.table_of == segment.table_of[own_number])
+        return beside + (number - own_number)
 
     def sketches_made_from(self, location: str | None) -> Integers:
         """Return the numbers of the sketches that were made from a table, by where it is."""
@@ -189,7 +179,7 @@ class StoredSketches:
             if (row["key"], row["value"], row["aggregate"]) == (key, value, wanted) and (
                 by in (None, row["granularity"])
             ):
-                return self.sketch_at(int(number))
+                return self.sketch_at(number)
         pairs = (f"{k} / {v}" for k, v in zip(columns["key"], columns["value"], strict=True))
         raise NoSuchColumn(f"{key} / {value}", table, dict.fromkeys(pairs))
 

@@ -1,12 +1,12 @@
 """PM1: Pearson's r of resamples, their mean and their modified percentiles (paper, section 5.3; Wilcox)."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
 
 import numpy as np
 
 from covary.arrays import Floats, Integers
 from covary.compiled import compiled, unsigned
-from covary.statistics.correlation import NAN, can_be_compared, standardised
+from covary.statistics.correlation import NAN, can_be_compared, standardise
 from covary.statistics.moments import standardised_product
 
 FEWEST_DRAWS, MOST_DRAWS = 50, 10_000
@@ -27,25 +27,25 @@ ODD_STEP, LOW_HALF = unsigned(0x9E3779B97F4A7C15), unsigned(0xFFFFFFFF)
 FIRST_FACTOR, SECOND_FACTOR = unsigned(0xBF58476D1CE4E5B9), unsigned(0x94D049BB133111EB)
 
 
-def resampled(x: Floats, y: Floats, draws: int, seed: int = 0) -> Floats:
-    """Return Pearson's r of pairs drawn with replacement, as often as asked; NaN where a column is constant.
+def resample(x: Floats, y: Floats, draws: int, seed: int = 0) -> Floats:
+    """Return Pearson's r of points drawn with replacement, as often as asked; NaN where a column is constant.
 
     A draw depends on its number and the seed alone: asking for more draws appends to the same ones.
     """
     if not can_be_compared(x, y):
         return np.full(draws, np.nan)
-    return _Resampling.of(x, y, seed).draw(0, draws)
+    return _prepare_draws(x, y, seed)(0, draws)
 
 
 def pm1(x: Floats, y: Floats, seed: int = 0) -> float:
     """Mean of Pearson's r over resamples, drawn until it is settled; a constant resample counts as 0."""
     if not can_be_compared(x, y):
         return NAN
-    resampling = _Resampling.of(x, y, seed)
+    draw = _prepare_draws(x, y, seed)
     correlations = np.empty(0)
     while correlations.size < MOST_DRAWS and not _is_settled(correlations):
         draws = min(max(FEWEST_DRAWS, correlations.size // 4), MOST_DRAWS - correlations.size)
-        more = resampling.draw(correlations.size, draws)
+        more = draw(correlations.size, draws)
         correlations = np.append(correlations, np.nan_to_num(more))
     return float(correlations.mean())
 
@@ -59,11 +59,11 @@ def pm1_ends(x: Floats, y: Floats, seed: int = 0) -> tuple[float, float]:
     """Return the ends of a 95 % interval of Pearson's r; a constant resample is drawn anew."""
     if not can_be_compared(x, y):
         return NAN, NAN
-    resampling = _Resampling.of(x, y, seed)
+    draw = _prepare_draws(x, y, seed)
     correlations, drawn = np.empty(0), 0
     while correlations.size < PM1_DRAWS and drawn < MOST_DRAWS:
         missing = PM1_DRAWS - correlations.size
-        more = resampling.draw(drawn, missing)
+        more = draw(drawn, missing)
         correlations, drawn = np.append(correlations, more[~np.isnan(more)]), drawn + missing
     if correlations.size < PM1_DRAWS:
         return NAN, NAN
@@ -72,33 +72,24 @@ def pm1_ends(x: Floats, y: Floats, seed: int = 0) -> tuple[float, float]:
     return float(ascending[low - 1]), float(ascending[high - 1])
 
 
-@dataclass(frozen=True, slots=True)
-class _Resampling:
-    """A sample, the same with sums that lose no digits, and what its draws depend on."""
+def _prepare_draws(x: Floats, y: Floats, seed: int) -> Callable[[int, int], Floats]:
+    """Return what computes Pearson's r of draws, given the first of them and how many."""
+    # The last row is for the one point too many that an odd number of points draws: it adds nothing.
+    unit_x, unit_y = np.append(standardise(x), 0.0), np.append(standardise(y), 0.0)
+    # A view or a read-only array would be compiled for anew: hence the copies.
+    x, y, start = np.array(x), np.array(y), unsigned(int(seed) % 2**64)
 
-    x: Floats
-    y: Floats
-    unit_x: Floats
-    unit_y: Floats
-    seed: np.uint64
-
-    @classmethod
-    def of(cls, x: Floats, y: Floats, seed: int) -> "_Resampling":
-        # The last row is for the one point too many that an odd number of points draws: it adds nothing.
-        unit_x, unit_y = np.append(standardised(x), 0.0), np.append(standardised(y), 0.0)
-        # A view or a read-only array would be compiled for anew: hence the copies.
-        return cls(np.array(x), np.array(y), unit_x, unit_y, unsigned(int(seed) % 2**64))
-
-    def draw(self, first: int, draws: int) -> Floats:
-        """Return Pearson's r of as many draws, from the first on."""
-        correlations: Floats = _correlate(self.unit_x, self.unit_y, self.seed, first, draws)
-        _measure_lost(correlations, self.x, self.y, self.seed, first)
+    def draw(first: int, draws: int) -> Floats:
+        correlations: Floats = _correlate(unit_x, unit_y, start, first, draws)
+        _measure_lost(correlations, x, y, start, first)
         return correlations
+
+    return draw
 
 
 @compiled
 def _correlate(x: Floats, y: Floats, seed: np.uint64, first: int, draws: int) -> Floats:
-    """Compute r of each draw in one pass, two pairs at a time; LOST when digits were."""
+    """Compute r of each draw in one pass, two points at a time; LOST when digits were."""
     size = x.size - 1
     correlations = np.empty(draws)
     for draw in range(draws):

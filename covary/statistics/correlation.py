@@ -9,14 +9,14 @@ NAN = float("nan")
 
 
 def pearson(x: Floats, y: Floats) -> float:
-    """Pearson's r in two passes; NaN when a column is constant or fewer than three pairs are given."""
+    """Pearson's r in two passes; NaN when a column is constant or fewer than three points are given."""
     if x.size < SMALLEST_SAMPLE:
         return NAN
-    x, y = standardised(x), standardised(y)
+    x, y = standardise(x), standardise(y)
     return float(np.clip(np.dot(x, y), -1.0, 1.0))
 
 
-def standardised(values: Floats) -> Floats:
+def standardise(values: Floats) -> Floats:
     """Centre and scale to length 1; NaN everywhere for a constant column."""
     largest = np.abs(values).max()
     if values.min() == values.max() or not np.isfinite(largest):
@@ -32,15 +32,11 @@ def standardised(values: Floats) -> Floats:
 
 def spearman(x: Floats, y: Floats) -> float:
     """Pearson's r of the ranks, ties sharing their average rank."""
-    if x.size < SMALLEST_SAMPLE:
-        return NAN
     return pearson(_average_ranks(x), _average_ranks(y))
 
 
 def rin(x: Floats, y: Floats) -> float:
     """Pearson's r of normal scores, the normal quantiles at (rank - 1/2)/n (rankit; paper, section 5.3)."""
-    if x.size < SMALLEST_SAMPLE:
-        return NAN
     return pearson(_normal_scores(x), _normal_scores(y))
 
 
@@ -59,10 +55,6 @@ def _average_ranks(values: Floats) -> Floats:
 
 
 def can_be_compared(x: Floats, y: Floats) -> bool:
-    """Tell whether two columns can have a correlation: three pairs, and both vary and are finite."""
-    return x.size >= SMALLEST_SAMPLE and _varies(x) and _varies(y)
-
-
-def _varies(values: Floats) -> bool:
-    """Tell whether values differ and are finite; NaN fails every comparison."""
-    return bool(-np.inf < values.min() < values.max() < np.inf)
+    """Tell whether two columns can have a correlation: three points, and both vary and are finite."""
+    # NaN fails every comparison.
+    return x.size >= SMALLEST_SAMPLE and all(-np.inf < each.min() < each.max() < np.inf for each in (x, y))

@@ -9,7 +9,7 @@ import numpy as np
 
 from covary.arrays import Floats, Integers
 from covary.compiled import adding_in_any_order, compiled, unsigned
-from covary.statistics.correlation import NAN, can_be_compared, standardised
+from covary.statistics.correlation import NAN, can_be_compared, standardise
 
 # Qn of a column as a share of its largest value: below this, its reciprocal would leave a double's range.
 SMALLEST_SCALE = 2.0**-1000
@@ -170,21 +170,18 @@ def _merge(values: Floats, merged: Floats, start: int, middle: int, end: int) ->
 def distance(x: Floats, y: Floats) -> float:
     """Distance correlation of Székely, Rizzo and Bakirov: 0 to 1, and 0 only for independent columns.
 
-    It is the V-statistic, which is biased upward on small samples: independent columns of 30 pairs score
+    It is the V-statistic, which is biased upward on small samples: independent columns of 30 points score
     about 0.3.
     """
     if not can_be_compared(x, y):
         return NAN
-    x, y = standardised(x), standardised(y)
+    x, y = standardise(x), standardise(y)
     x_centres, y_centres = _centres(x), _centres(y)
     xy, xx, yy = centred_products(x, y, x_centres, y_centres)
     # A row's distance to itself is 0, which centring moves; every other distance counts twice.
-    xy, xx, yy = (
-        product + 2 * float(np.dot(left, right))
-        for product, left, right in (
-            (xy, x_centres, y_centres), (xx, x_centres, x_centres), (yy, y_centres, y_centres),
-        )
-    )  # fmt: skip
+    xy += 2 * float(np.dot(x_centres, y_centres))
+    xx += 2 * float(np.dot(x_centres, x_centres))
+    yy += 2 * float(np.dot(y_centres, y_centres))
     return math.sqrt(max(0.0, _clipped(xy / math.sqrt(xx) / math.sqrt(yy))))
 
 
@@ -224,7 +221,7 @@ def centred_products(
 def chatterjee(x: Floats, y: Floats) -> float:
     """Chatterjee's xi: how far y is a function of x, from about 0 (independent; at times below) to 1.
 
-    Equal x stand in the order of their pairs, which is that of a hash: random, and the same every time.
+    Equal x stand in the order of their points, which is that of a hash: random, and the same every time.
     """
     if not can_be_compared(x, y):
         return NAN

@@ -161,15 +161,6 @@ def _interval(sample: JoinedSample, r: float, how: HowToMeasure) -> Interval | N
         return Interval(r, r)
     if how.interval_name is None:
         return None
-    given = Sampled(
-        sample.x,
-        sample.y,
-        r,
-        how.measure,
-        sample.keys.join_size.value,
-        sample.x_range,
-        sample.y_range,
-        how.confidence,
-        how.seed,
-    )
+    size, ranges = sample.keys.join_size.value, (sample.x_range, sample.y_range)
+    given = Sampled(sample.x, sample.y, r, how.measure, size, *ranges, how.confidence, how.seed)
     return interval_named(how.interval_name, given)

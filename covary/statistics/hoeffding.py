@@ -21,31 +21,32 @@ def deviation(size: Floats | float, confidence: float) -> Floats:
     return bound
 
 
-def hoeffding_ends(x: Floats, y: Floats, x_range: Range, y_range: Range, confidence: float) -> Range:
-    """Return ends that hold the join's r at least as often as promised; they may be beyond -1 and 1."""
-    scaled = _to_unit_range(x, y, x_range, y_range)
-    if scaled is None:
+def hoeffding_ends(
+    x: Floats, y: Floats, x_range: Range, y_range: Range, confidence: float, *, small_sample: bool = False
+) -> Range:
+    """Return ends that hold the join's r at least as often as promised; they may be beyond -1 and 1.
+
+    The variant for small samples (HFD) divides by the sample's own deviations: its ends are no true bounds.
+    """
+    low, high = min(x_range[0], y_range[0]), max(x_range[1], y_range[1])
+    width = high / 2 - low / 2  # halves, since the whole may overflow
+    if not 0 < width < np.inf:
         return -1.0, 1.0
-    a, b = scaled
+    a, b = (x / 2 - low / 2) / width, (y / 2 - low / 2) / width
+    product, a_mean, b_mean = float(np.dot(a, b)) / a.size, float(a.mean()), float(b.mean())
     off = float(deviation(a.size, confidence))
-    low_top, high_top = _covariance_bounds(a, b, off)
-    low_bottom, high_bottom = (
-        sqrt(_variance_bound(a, off * side) * _variance_bound(b, off * side)) for side in (-1, 1)
+    low_top = product - off - (a_mean + off) * (b_mean + off)
+    high_top = product + off - (a_mean - off) * (b_mean - off)
+    if small_sample:
+        low_bottom = high_bottom = float(a.std() * b.std())
+    else:
+        low_bottom, high_bottom = (
+            sqrt(_variance_bound(a, off * side) * _variance_bound(b, off * side)) for side in (-1, 1)
+        )
+    return (
+        _ratio(low_top, high_bottom if low_top >= 0 else low_bottom),
+        _ratio(high_top, low_bottom if high_top >= 0 else high_bottom),
     )
-    low = _ratio(low_top, high_bottom if low_top >= 0 else low_bottom)
-    high = _ratio(high_top, low_bottom if high_top >= 0 else high_bottom)
-    return low, high
-
-
-def small_sample_ends(x: Floats, y: Floats, x_range: Range, y_range: Range, confidence: float) -> Range:
-    """Return the ends of the variant that divides by the sample's own deviations (HFD): no true bounds."""
-    scaled = _to_unit_range(x, y, x_range, y_range)
-    if scaled is None:
-        return -1.0, 1.0
-    a, b = scaled
-    low_top, high_top = _covariance_bounds(a, b, float(deviation(a.size, confidence)))
-    bottom = float(a.std() * b.std())
-    return _ratio(low_top, bottom), _ratio(high_top, bottom)
 
 
 def small_sample_lengths(
@@ -64,21 +65,6 @@ def small_sample_lengths(
     spread = np.prod([np.minimum(each / 2.0 / half_width, 1.0) for each in deviations], axis=0)
     length: Floats = 2.0 * off * (1.0 + middles) / np.maximum(spread, SMALLEST_SPREAD)
     return np.where(np.isnan(deviations[0]) | np.isnan(deviations[1]), np.nan, length)
-
-
-def _to_unit_range(x: Floats, y: Floats, x_range: Range, y_range: Range) -> tuple[Floats, Floats] | None:
-    """Shift and scale both columns by the range of the two together; None when there is no such range."""
-    low, high = min(x_range[0], y_range[0]), max(x_range[1], y_range[1])
-    width = high / 2 - low / 2  # halves, since the whole may overflow
-    if not 0 < width < np.inf:
-        return None
-    return (x / 2 - low / 2) / width, (y / 2 - low / 2) / width
-
-
-def _covariance_bounds(a: Floats, b: Floats, off: float) -> Range:
-    product, a_mean, b_mean = float(np.dot(a, b)) / a.size, float(a.mean()), float(b.mean())
-    low = product - off - (a_mean + off) * (b_mean + off)
-    return low, product + off - (a_mean - off) * (b_mean - off)
 
 
 def _variance_bound(values: Floats, off: float) -> float:

@@ -2,11 +2,12 @@
 
 import numpy as np
 
-from covary.arrays import Floats, Integers, Truths
-from covary.statistics.correlation import NAN, can_be_compared, standardised
+from covary.arrays import Floats, Truths
+from covary.statistics.correlation import NAN, can_be_compared, standardise
 from covary.statistics.dependence import ROUNDED_ZERO, centred_products, chatterjee, row_sums
+from covary.statistics.significance import log_choose
 
-SMALLEST_TEST = 4  # distances of fewer pairs can't be centred without bias
+SMALLEST_TEST = 4  # distances of fewer points can't be centred without bias
 
 
 def distance_p_value(x: Floats, y: Floats) -> float:
@@ -22,7 +23,7 @@ def distance_p_value(x: Floats, y: Floats) -> float:
         return NAN
     if n < SMALLEST_TEST:
         return 1.0
-    x, y = standardised(x), standardised(y)
+    x, y = standardise(x), standardise(y)
     xy, xx, yy = centred_products(x, y, _unbiased_centres(x), _unbiased_centres(y))
     # Of a column with one odd value all centred distances are 0, but for rounding: there is nothing to test.
     if min(xx, yy) <= n * (n - 1) * ROUNDED_ZERO**2:
@@ -40,7 +41,7 @@ def _unbiased_centres(values: Floats) -> Floats:
 def chatterjee_p_value(x: Floats, y: Floats) -> float:
     """Return the chance of such a xi between independent columns (Chatterjee 2021, theorem 2.2).
 
-    The theorem is for many pairs. Where most y are equal the few others decide, and these are also tested
+    The theorem is for many points. Where most y are equal the few others decide, and these are also tested
     by how they stand together when ordered by x.
     """
     from scipy.special import ndtr  # noqa: PLC0415
@@ -57,14 +58,6 @@ def chatterjee_p_value(x: Floats, y: Floats) -> float:
 
 def _chance_of_runs(marks: Truths) -> float:
     """Return the chance that marks in a random order form so few runs (Wald and Wolfowitz 1940)."""
-    from scipy.special import gammaln  # noqa: PLC0415
-
-    def log_choose(total: int, some: Integers) -> Floats:
-        impossible = (some < 0) | (some > total)
-        some = np.where(impossible, 0, some)
-        ways: Floats = gammaln(total + 1) - gammaln(some + 1) - gammaln(total - some + 1)
-        return np.where(impossible, -np.inf, ways)
-
     runs = 1 + np.count_nonzero(marks[1:] != marks[:-1])
     marked, others = int(np.count_nonzero(marks)), int(np.count_nonzero(~marks))
     count = np.arange(2, runs + 1)
@@ -73,7 +66,7 @@ def _chance_of_runs(marks: Truths) -> float:
         log_choose(marked - 1, more - 1) + log_choose(others - 1, fewer - 1),
         log_choose(marked - 1, fewer - 1) + log_choose(others - 1, more - 1),
     )
-    every = log_choose(marked + others, np.array([marked]))
+    every = log_choose(marked + others, marked)
     return float(min(1.0, np.exp(ways - every).sum()))
 
 

@@ -11,12 +11,12 @@ import numpy as np
 from covary.arrays import Array, Floats
 from covary.statistics.moments import Moments
 
-# Where few of n pairs carry the error of r, what was not seen may well hold as much error again, and
+# Where few of n points carry the error of r, what was not seen may well hold as much error again, and
 # Student's t has fewer degrees of freedom; with fewer than these, an interval would say nothing.
 FEW_RATE, FREEDOM_RATE, FEWEST_FREEDOM = 3.0, 0.04, 2.5
 # The bias is estimated from fourth moments, and a sample without the rarest outliers understates these.
 BIAS_FACTOR = 16.0
-ON_A_LINE = 1e-9  # how near |r| is to 1 when all pairs lie on a line, but for rounding
+ON_A_LINE = 1e-9  # how near |r| is to 1 when all points lie on a line, but for rounding
 
 
 def unseen_share(sample_size: Array | float, join_size: Array | float) -> Floats:
@@ -32,7 +32,7 @@ def influence_ends(sample: Moments, join_size: Floats, confidence: float) -> tup
     """Compute our interval for many samples at once; NaN where r is undefined.
 
     On the scale of atanh(r), around it: Student's t times the leverage-corrected error of the influence
-    function, never below Fisher's. How many pairs carry that error decides how heavy the tails of t are, and
+    function, never below Fisher's. How many points carry that error decides how heavy the tails of t are, and
     how far to trust that the part of the join not seen is like the part that was.
     """
     r, n = sample.correlation, sample.size
@@ -61,10 +61,10 @@ def none_seen(confidence: float) -> float:
 
 
 def end_off_a_line(size: Floats, kurtosis: Floats, unseen: Floats, confidence: float) -> Floats:
-    """Return how small |r| may be when all pairs seen lie on a line: some not seen may not.
+    """Return how small |r| may be when all points seen lie on a line: some not seen may not.
 
     Of two-valued columns the rarer value decides, and n over the kurtosis is about how often it was seen. |r|
-    is least when half of the pairs off the line have it in one column, and half in the other.
+    is least when half of the points off the line have it in one column, and half in the other.
     """
     seen = size / np.maximum(kurtosis, 1.0)
     end: Floats = seen / (seen + none_seen(confidence) * unseen / 2.0)

@@ -8,8 +8,9 @@ import numpy as np
 
 from covary.arrays import Floats
 from covary.errors import chosen
+from covary.sketching.sketch_types import Range
 from covary.statistics.bootstrap import pm1_ends
-from covary.statistics.hoeffding import hoeffding_ends, small_sample_ends
+from covary.statistics.hoeffding import hoeffding_ends
 from covary.statistics.influence import influence_ends, unseen_share
 from covary.statistics.measures import measure_named
 from covary.statistics.moments import moments_of
@@ -27,29 +28,17 @@ class Interval:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sampled:
-    """What an interval is computed from.
-
-    Attributes:
-        x: values of the left column.
-        y: values of the right column.
-        correlation: what was measured.
-        measure: "pearson", "spearman", ...
-        join_size: rows of the whole join; infinite when unknown, the sample's size when it was seen whole.
-        x_range: bounds of all values of the left column, after aggregation.
-        y_range: bounds of the right column.
-        confidence: how often intervals hold what they promise.
-        seed: of resampling.
-    """
+    """What an interval is computed from."""
 
     x: Floats
     y: Floats
-    correlation: float
+    correlation: float  # what was measured
     measure: str = "pearson"
-    join_size: float = inf
-    x_range: tuple[float, float] = (-inf, inf)
-    y_range: tuple[float, float] = (-inf, inf)
-    confidence: float = CONFIDENCE
-    seed: int = 0
+    join_size: float = inf  # infinite when unknown; the sample's size when the join was seen whole
+    x_range: Range = (-inf, inf)  # bounds of all values of the column, after aggregation
+    y_range: Range = (-inf, inf)
+    confidence: float = CONFIDENCE  # how often intervals hold what they promise
+    seed: int = 0  # of resampling
 
     @property
     def size(self) -> int:
@@ -98,13 +87,14 @@ def pm1(sample: Sampled) -> Interval:
 
 
 def hoeffding(sample: Sampled) -> Interval:
-    """The paper's bound for any distribution: true, and [-1, 1] below some thousands of pairs."""
+    """The paper's bound for any distribution: true, and [-1, 1] below some thousands of points."""
     return Interval(*hoeffding_ends(sample.x, sample.y, sample.x_range, sample.y_range, sample.confidence))
 
 
 def hoeffding_small(sample: Sampled) -> Interval:
     """The paper's variant for small samples (HFD): it compares risks, and promises nothing."""
-    return Interval(*small_sample_ends(sample.x, sample.y, sample.x_range, sample.y_range, sample.confidence))
+    ranges = sample.x_range, sample.y_range
+    return Interval(*hoeffding_ends(sample.x, sample.y, *ranges, sample.confidence, small_sample=True))
 
 
 @dataclass(frozen=True, slots=True)

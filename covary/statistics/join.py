@@ -14,6 +14,9 @@ from covary.sketching.sketch_table import sketch_table
 from covary.sketching.sketch_types import Range, Sketch, SketchConfig
 from covary.statistics.key_sets import KeySets, check_comparable, compare_key_sets, require_sketches
 
+ENOUGH_KEYS = 10  # as a hit must share, by default
+Column = tuple[Frame, KeyName, str]  # a table, a key of it and a column of numbers
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JoinedSample:
@@ -73,10 +76,6 @@ def _check_granularities(left: str, right: str) -> None:
             f"these sketches can't be joined: times of one are by {left}, of the other by {right}; "
             f'make both with by="{coarser}" (--by {coarser})'
         )
-
-
-ENOUGH_KEYS = 10  # as a hit must share, by default
-Column = tuple[Frame, KeyName, str]  # a table, a key of it and a column of numbers
 
 
 def sketch_both(

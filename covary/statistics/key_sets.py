@@ -6,7 +6,7 @@ at the threshold sets it and is no part of the sample: that makes the estimates 
 were cut (Dasgupta et al. 2016), and a key unseen because its h_u equals the threshold does no harm.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import hypot, sqrt
 
 import numpy as np
@@ -66,14 +66,12 @@ class KeySets:
 
     def swapped(self) -> "KeySets":
         """The same with left and right exchanged."""
-        return KeySets(
-            self.right_distinct,
-            self.left_distinct,
-            self.union,
-            self.intersection,
-            self.jaccard,
-            self.right_containment,
-            self.left_containment,
+        return replace(
+            self,
+            left_distinct=self.right_distinct,
+            right_distinct=self.left_distinct,
+            left_containment=self.right_containment,
+            right_containment=self.left_containment,
         )
 
 
@@ -81,8 +79,8 @@ def distinct_keys(sketch: Sketch, estimator: str = "unbiased") -> SetEstimate:
     """Count or estimate the distinct keys of a column by (k-1)/U(k), or by the basic k/U(k)."""
     require_sketches(sketch)
     taken_off = chosen(estimator, DISTINCT_ESTIMATORS, "estimator of distinct keys")
-    estimate = _scaled_up(sketch.size - taken_off, sketch.threshold)
-    return _within(estimate, *_possible_distinct(sketch))
+    estimate = _scale_up(sketch.size - taken_off, sketch.threshold)
+    return _clamp(estimate, *_possible_distinct(sketch))
 
 
 def compare_key_sets(left: Sketch, right: Sketch, shared: Hashes | None = None) -> KeySets:
@@ -118,16 +116,6 @@ def check_comparable(left: SketchConfig, right: SketchConfig) -> None:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class _Sample:
-    """How many keys lie below the cut of the narrow sketch: of the wide one, the narrow one, and of both."""
-
-    of_wide: int
-    of_narrow: int
-    of_both: int
-    settled: bool  # whether of each key of the wide column it is known if the narrow one holds it
-
-
 def _compare(wide: Sketch, narrow: Sketch, shared: Hashes) -> KeySets:
     """Compare a sketch, as the left one, with another that was cut no later.
 
@@ -135,19 +123,34 @@ def _compare(wide: Sketch, narrow: Sketch, shared: Hashes) -> KeySets:
     holds, and the keys that it alone holds; the rest follows. When both were cut at the same place these are
     Beyer's estimators. Else the wide sketch knows its column's keys better than the part below the cut does.
     """
-    sample = _take_sample(wide, narrow, shared)
-    low, high = _possible_distinct(narrow)
+    cut = narrow.threshold
+    of_wide, of_narrow, of_both = (
+        int(np.count_nonzero(units < cut))
+        for units in (wide.units, narrow.units, wide.config.scheme.unit(shared))
+    )
+    # Where two keys may tie, one at the cut may have been left out on either side.
+    at_the_cut = 0 if wide.config.scheme.ties else shared.size - of_both
+    fewest, most = _possible_distinct(narrow)
     wide_keys = distinct_keys(wide)
-    both, share = _meet(sample, wide_keys, shared.size, most=high)
-    narrow_only = _within(_scaled_up(sample.of_narrow - sample.of_both, narrow.threshold), 0.0, high)
-    narrow_keys = _within(_sum(both, narrow_only), low, high)
+    if wide.complete and of_wide + at_the_cut == wide.size:
+        # Of every key of the wide column it is known whether the narrow one holds it.
+        both, share_error = SetEstimate(float(shared.size), 0.0), 0.0
+    else:
+        share = _estimate_share(of_both, of_wide, wide_keys.value)
+        both, share_error = _product(share, wide_keys), share.error
+        # A join that was not seen whole, but in part, is taken to have a key unseen.
+        least = shared.size + 1.0 if shared.size else 0.0
+        both = SetEstimate(min(max(both.value, least), wide_keys.value, most), both.error)
+    share = SetEstimate(both.value / max(wide_keys.value, 1.0), share_error)
+    narrow_only = _clamp(_scale_up(of_narrow - of_both, cut), 0.0, most)
+    narrow_keys = _clamp(_sum(both, narrow_only), fewest, most)
     narrow_only = SetEstimate(narrow_keys.value - both.value, narrow_only.error)
     return KeySets(
         left_distinct=wide_keys,
         right_distinct=narrow_keys,
         union=_sum(wide_keys, narrow_only),
         intersection=both,
-        jaccard=_as_share(_product(share, _part(wide_keys, narrow_only))),
+        jaccard=_clamp_share(_product(share, _part(wide_keys, narrow_only))),
         left_containment=share,
         right_containment=_part(both, narrow_only),
     )
@@ -157,42 +160,16 @@ def _breadth(sketch: Sketch) -> tuple[float, ...]:
     return sketch.threshold, *_possible_distinct(sketch)
 
 
-def _take_sample(wide: Sketch, narrow: Sketch, shared: Hashes) -> _Sample:
-    cut = narrow.threshold
-    of_wide, of_narrow, of_both = (
-        int(np.count_nonzero(units < cut))
-        for units in (wide.units, narrow.units, wide.config.scheme.unit(shared))
-    )
-    # Where two keys may tie, one at the cut may have been left out on either side.
-    at_the_cut = 0 if wide.config.scheme.ties else int(shared.size) - of_both
-    return _Sample(of_wide, of_narrow, of_both, wide.complete and of_wide + at_the_cut == wide.size)
-
-
-def _meet(
-    sample: _Sample, wide_keys: SetEstimate, shared: int, most: float
-) -> tuple[SetEstimate, SetEstimate]:
-    """Return how many keys both columns hold, and which share of the wide column's keys that is."""
-    if sample.settled:
-        both, share = SetEstimate(float(shared), 0.0), SetEstimate(0.0, 0.0)
-    else:
-        share = _sampled_share(sample.of_both, sample.of_wide, wide_keys.value)
-        both = _product(share, wide_keys)
-        # A join that was not seen whole, but in part, is taken to have a key unseen.
-        fewest = shared + 1.0 if shared else 0.0
-        both = SetEstimate(min(max(both.value, fewest), wide_keys.value, most), both.error)
-    return both, SetEstimate(both.value / max(wide_keys.value, 1.0), share.error)
-
-
-def _sampled_share(count: int, sampled: int, of_all: float) -> SetEstimate:
+def _estimate_share(count: int, sampled: int, of_all: float) -> SetEstimate:
     """Estimate a share from a sample without replacement (hypergeometric)."""
     likely_counted, likely_missed = max(count, LEAST_COUNT), max(sampled - count, LEAST_COUNT)
     unseen = 1 - sampled / of_all
     sampled = max(sampled, 1)
     variance = likely_counted * likely_missed / sampled**2 / max(sampled - 1, 1) * unseen
-    return _as_share(SetEstimate(count / sampled, sqrt(variance)))
+    return _clamp_share(SetEstimate(count / sampled, sqrt(variance)))
 
 
-def _scaled_up(count: int, rate: float) -> SetEstimate:
+def _scale_up(count: int, rate: float) -> SetEstimate:
     """Estimate a count from a sample taken at a rate; of k-1 keys the error is that of Beyer's estimator."""
     rate = max(rate, SMALLEST_RATE)
     return SetEstimate(count / rate, sqrt(max(count, LEAST_COUNT) * (1 - rate)) / rate)
@@ -206,11 +183,11 @@ def _possible_distinct(sketch: Sketch) -> tuple[float, float]:
     return float(fewest), float(max(fewest, sketch.counts.kept_rows))
 
 
-def _within(estimate: SetEstimate, low: float, high: float) -> SetEstimate:
+def _clamp(estimate: SetEstimate, low: float, high: float) -> SetEstimate:
     return SetEstimate(min(max(estimate.value, low), high), min(estimate.error, high - low))
 
 
-def _as_share(estimate: SetEstimate) -> SetEstimate:
+def _clamp_share(estimate: SetEstimate) -> SetEstimate:
     return SetEstimate(min(max(estimate.value, 0.0), 1.0), min(estimate.error, LARGEST_SHARE_ERROR))
 
 
@@ -229,4 +206,4 @@ def _part(one: SetEstimate, other: SetEstimate) -> SetEstimate:
     if total == 0:
         return SetEstimate(0.0, 0.0)
     error = hypot(other.value * one.error, one.value * other.error) / total**2
-    return _as_share(SetEstimate(one.value / total, error))
+    return _clamp_share(SetEstimate(one.value / total, error))

@@ -20,29 +20,18 @@ SimpleMeasure = Callable[[Floats, Floats], float]
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """How a measure is computed and read.
+    """How a measure is computed and read."""
 
-    Attributes:
-        of: the measure of a sample, given a seed; NaN when undefined.
-        symbol: as people write it.
-        words: what it is good for, for --help.
-        scores_by: the measure that scores all columns before it: itself, if it can.
-        intervals: those that hold for it, the default first; none when no interval is known to hold.
-        p_value: its own test of independence; without one, the test is that of the measure that scores.
-        estimates: what it estimates, if not itself: on a whole join that is known.
-        influence_ends: the ends of its own "influence" interval, if not those of Pearson's r.
-        from_zero: whether values below 0 mean as little as 0.
-    """
-
-    of: Callable[[Floats, Floats, int], float]
-    symbol: str
-    words: str
-    scores_by: str
-    intervals: tuple[str, ...] = ()
-    p_value: SimpleMeasure | None = None
-    estimates: str | None = None
+    of: Callable[[Floats, Floats, int], float]  # the measure of a sample, given a seed; NaN when undefined
+    symbol: str  # as people write it
+    words: str  # what it is good for, for --help
+    scores_by: str  # the measure that scores all columns before it: itself, if it can
+    intervals: tuple[str, ...] = ()  # those known to hold for it, the default first
+    p_value: SimpleMeasure | None = None  # its own test; without one, that of the measure that scores
+    estimates: str | None = None  # what it estimates, if not itself: on a whole join that is known
+    # The ends of its own "influence" interval, if not those of Pearson's r.
     influence_ends: Callable[[Floats, Floats, float, float, float], Ends] | None = None
-    from_zero: bool = False
+    from_zero: bool = False  # whether values below 0 mean as little as 0
 
 
 def _without_seed(measure: SimpleMeasure) -> Callable[[Floats, Floats, int], float]:

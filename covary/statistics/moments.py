@@ -27,35 +27,19 @@ SWITCHES: dict[str, tuple[bool | None, bool | None]] = {
 
 
 class Moments(NamedTuple):
-    """What intervals and tests need to know of samples, by sample.
+    """What intervals and tests need to know of samples, by sample; x is the query's column."""
 
-    Attributes:
-        size: points.
-        correlation: NaN where undefined.
-        error: standard error of atanh(r) from the influence of each point, corrected for its leverage.
-        effective: how many points carry that error; few where outliers do.
-        bias: by how much r is too large on average, to second order, over 1 - r²; negative: too small.
-        x_skewness: third moment of the standardised values of the query (0: symmetric).
-        y_skewness: of the other column.
-        x_kurtosis: their fourth moment (3: normal).
-        y_kurtosis: of the other column.
-        x_mean: mean of the query's values; of their ranks for a measure of ranks, as the three below.
-        x_deviation: their standard deviation.
-        y_mean: mean of the other column's values.
-        y_deviation: their standard deviation.
-    """
-
-    size: Floats
-    correlation: Floats
-    error: Floats
-    effective: Floats
-    bias: Floats
-    x_skewness: Floats
+    size: Floats  # points
+    correlation: Floats  # NaN where undefined
+    error: Floats  # standard error of atanh(r) from the influence of each point, corrected for its leverage
+    effective: Floats  # how many points carry that error; few where outliers do
+    bias: Floats  # by how much r is too large on average, to second order, over 1 - r²; negative: too small
+    x_skewness: Floats  # third moment of the standardised values (0: symmetric)
     y_skewness: Floats
-    x_kurtosis: Floats
+    x_kurtosis: Floats  # their fourth moment (3: normal)
     y_kurtosis: Floats
-    x_mean: Floats
-    x_deviation: Floats
+    x_mean: Floats  # of the values; of their ranks for a measure of ranks, as the three below
+    x_deviation: Floats  # standard deviation
     y_mean: Floats
     y_deviation: Floats
 
@@ -64,19 +48,12 @@ NO_MOMENTS = [np.empty(0)] * (len(Moments._fields) - 2)
 
 
 class QueryNumbers(NamedTuple):
-    """The numbers of a query by key, that is by position in a dictionary; NaN where it does not hold the key.
+    """The numbers of a query by position of the key in a dictionary; NaN where it does not hold the key."""
 
-    Attributes:
-        x: as they are.
-        near: brought near 0 and 1, where sums of squares lose the fewest digits.
-        exponent: of the power of two that they were divided by.
-        middle: what was then subtracted from them.
-    """
-
-    x: Floats
-    near: Floats
-    exponent: int
-    middle: float
+    x: Floats  # as they are
+    near: Floats  # brought near 0 and 1, where sums of squares lose the fewest digits
+    exponent: int  # of the power of two that they were divided by
+    middle: float  # what was then subtracted from them
 
 
 class Scale(NamedTuple):

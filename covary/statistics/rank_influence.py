@@ -1,7 +1,7 @@
-"""Our interval for correlations of ranks: from the influence of each pair, through the ranks it changes too.
+"""Our interval for correlations of ranks: from the influence of each point, through the ranks it changes too.
 
-A pair moves Spearman's and the normal scores' correlation like any Pearson's, and by the ranks of all other
-pairs, which shift when it is added. docs/measured/coverage.md has how often these intervals cover.
+A point moves Spearman's and the normal scores' correlation like any Pearson's, and by the ranks of all other
+points, which shift when it is added. docs/measured/coverage.md has how often these intervals cover.
 """
 
 from math import atanh, exp, inf, log, sqrt, tanh
@@ -67,7 +67,7 @@ class _Ranks:
         self.shares: Floats = (np.cumsum(sizes) - sizes / 2)[self._group] / values.size
 
     def shifted_by_each(self, weights: Floats) -> Floats:
-        """Return, for each pair, the mean of weights times the shift of the ranks when it is added."""
+        """Return, for each point, the mean of weights times the shift of the ranks when it is added."""
         sums = np.bincount(self._group, weights)
         above = (np.cumsum(sums[::-1])[::-1] - sums / 2)[self._group]  # half of the weights tied with it
         shift: Floats = (above - np.dot(self.shares, weights)) / weights.size
@@ -83,7 +83,7 @@ def _influence_of_ranks(
     y_slope: Floats | float,
     r: float,
 ) -> tuple[Floats, Floats]:
-    """Return the influence of each pair on the correlation of scores x and y of ranks, and its leverage."""
+    """Return the influence of each point on the correlation of scores x and y of ranks, and its leverage."""
     u, v = (x - x.mean()) / x.std(), (y - y.mean()) / y.std()
     x_slope, y_slope = x_slope / x.std(), y_slope / y.std()
     through_x = x_ranks.shifted_by_each((v - r * u) * x_slope)
@@ -119,7 +119,7 @@ def _fisher_error(n: int) -> float:
 
 
 def _end_out_of_order(ranks: _Ranks, unseen: float, confidence: float) -> float:
-    """Return how small |r| may be when all pairs seen are in one order: some not seen may not be.
+    """Return how small |r| may be when all points seen are in one order: some not seen may not be.
 
     If neighbours agree in order with probability (1 + r)/2, all n - 1 of them seldom do by chance.
     """
@@ -140,7 +140,7 @@ def _tie_factor(values: Floats) -> float:
 
 @compiled
 def _agreements(x: Floats, y: Floats) -> Floats:
-    """Count, for each pair, the pairs that agree with it in order less those that disagree."""
+    """Count, for each point, the points that agree with it in order less those that disagree."""
     counts = np.zeros(x.size)
     for i in range(x.size):
         agreements = 0

@@ -12,25 +12,15 @@ from covary.statistics.influence import unseen_share
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CandidateList:
-    """What a ranker may look at: every candidate, or what it costs time to find out of every candidate.
+    """What a ranker may look at: every candidate, or what it costs time to find out of every candidate."""
 
-    Attributes:
-        correlations: NaN where undefined.
-        sample_sizes: points that each rests on.
-        join_sizes: rows of each whole join.
-        containments: the share of the query's keys that each holds.
-        bootstrap: finds PM1's estimates, and the lengths of its intervals.
-        hoeffding_lengths: finds the lengths of the paper's intervals for small samples.
-        seed: of random scores.
-    """
-
-    correlations: Floats
-    sample_sizes: Floats
-    join_sizes: Floats
-    containments: Floats
-    bootstrap: Callable[[], tuple[Floats, Floats]]
-    hoeffding_lengths: Callable[[], Floats]
-    seed: int = 0
+    correlations: Floats  # NaN where undefined
+    sample_sizes: Floats  # points that each rests on
+    join_sizes: Floats  # rows of each whole join
+    containments: Floats  # the share of the query's keys that each holds
+    bootstrap: Callable[[], tuple[Floats, Floats]]  # finds PM1's estimates, and the lengths of its intervals
+    hoeffding_lengths: Callable[[], Floats]  # finds those of the paper's intervals for small samples
+    seed: int = 0  # of random scores
 
 
 def finite_population(candidates: CandidateList) -> Floats:
@@ -87,19 +77,12 @@ def _fisher_error(candidates: CandidateList) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Ranker:
-    """How candidates are ranked.
+    """How candidates are ranked."""
 
-    Attributes:
-        score: computes the score of each.
-        words: what it goes by, for --help.
-        of_pearson: whether it needs intervals of Pearson's r.
-        is_baseline: whether it does not look at the correlation.
-    """
-
-    score: Callable[[CandidateList], Floats]
-    words: str = ""
-    of_pearson: bool = False
-    is_baseline: bool = False
+    score: Callable[[CandidateList], Floats]  # of each
+    words: str = ""  # what it goes by, for --help
+    of_pearson: bool = False  # whether it needs intervals of Pearson's r
+    is_baseline: bool = False  # whether it does not look at the correlation
 
 
 RANKERS = {

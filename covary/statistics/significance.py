@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from covary.arrays import Floats, Truths
+from covary.arrays import Array, Floats, Truths
 from covary.errors import chosen
 from covary.statistics.moments import Moments
 
@@ -50,8 +50,6 @@ def _are_two_valued(sample: Moments) -> Truths:
 
 def _fisher_exact(sample: Moments) -> float:
     """Return the chance of a larger |r| of two-valued columns, by counting shuffles (Fisher's exact test)."""
-    from scipy.special import gammaln  # noqa: PLC0415
-
     n, r = sample.size.item(), sample.correlation.item()
     skewness = sample.x_skewness.item(), sample.y_skewness.item()
     x_share, y_share = (0.5 - 0.5 * s / np.sqrt(4.0 + s * s) for s in skewness)
@@ -60,14 +58,21 @@ def _fisher_exact(sample: Moments) -> float:
     met = round(n * (r * spread + x_share * y_share))
     counts = np.arange(max(0, in_x + in_y - int(n)), min(in_x, in_y) + 1)
 
-    def ways(among: float, taken: Floats | float) -> Floats:
-        choices: Floats = gammaln(among + 1.0) - gammaln(taken + 1.0) - gammaln(among - taken + 1.0)
-        return choices
-
-    chances = np.exp(ways(in_x, counts) + ways(n - in_x, in_y - counts) - ways(n, in_y))
+    ways = log_choose(in_x, counts) + log_choose(n - in_x, in_y - counts)
+    chances = np.exp(ways - log_choose(n, in_y))
     expected = in_x * in_y / n
     as_far = np.abs(counts - expected) >= abs(met - expected) - 1e-9
     return min(1.0, float(chances[as_far].sum()))
+
+
+def log_choose(total: float, taken: Array | int) -> Floats:
+    """Return the logarithm of how many ways there are to take so many of all; -inf where there is none."""
+    from scipy.special import gammaln  # noqa: PLC0415
+
+    impossible = (taken < 0) | (taken > total)
+    taken = np.where(impossible, 0, taken)
+    ways: Floats = gammaln(total + 1) - gammaln(taken + 1) - gammaln(total - taken + 1)
+    return np.where(impossible, -np.inf, ways)
 
 
 def _heavy_tailed(sample: Moments) -> Floats:
@@ -105,7 +110,7 @@ def _beyond(correlation: Floats, size: Floats, first: Floats, second: Floats) ->
     """Return the chance of a larger r² under a beta distribution; NaN where r is undefined."""
     from scipy.special import betainc  # noqa: PLC0415  a tenth of a second, which --help need not wait
 
-    # Even when all pairs lie on a line, n of them say no more than this: two outliers may just have met.
+    # Even when all points lie on a line, n of them say no more than this: two outliers may just have met.
     square = np.minimum(correlation * correlation, 1.0 - 1.0 / np.maximum(size, 1.0))
     defined = np.isfinite(square) & (size > 2)
     chance = np.full(square.shape, np.nan)

@@ -8,7 +8,7 @@ from covary.sketching.sketch_table import sketch
 from covary.sketching.sketch_types import SketchConfig
 from covary.statistics.bootstrap import pm1, pm1_ends
 from covary.statistics.estimate import estimate
-from covary.statistics.hoeffding import small_sample_ends
+from covary.statistics.hoeffding import hoeffding_ends
 from covary.statistics.join import join
 from covary.statistics.moments import moments_of
 from covary.statistics.ranking import RANKERS
@@ -126,7 +126,8 @@ def test_s4_bounds_both_columns_by_one_range(index, query):
     scored, scores = scores_of(index, query, "s4")
     lengths = []
     for sample in samples(index, query, scored):
-        low, high = small_sample_ends(sample.x, sample.y, sample.x_range, sample.y_range, 0.95)
+        ranges = sample.x_range, sample.y_range
+        low, high = hoeffding_ends(sample.x, sample.y, *ranges, 0.95, small_sample=True)
         lengths.append(high - low)
     lengths = np.array(lengths)
     expected = 1 - (lengths - lengths.min()) / (lengths.max() - lengths.min())

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from covary.statistics.bootstrap import PM1_DRAWS, _drawn_rows, pm1, pm1_ends, resampled
+from covary.statistics.bootstrap import PM1_DRAWS, _drawn_rows, pm1, pm1_ends, resample
 from covary.statistics.correlation import pearson
 
 RNG = np.random.default_rng(3)
@@ -28,7 +28,7 @@ def places_of(draw, size, seed=0):
 def test_a_resample_is_pearsons_r_of_its_pairs(size):
     x, y = X[:size], Y[:size]
     expected = [pearson(x[i], y[i]) for i in (places_of(draw, size) for draw in range(50))]
-    assert resampled(x, y, 50) == pytest.approx(expected, abs=1e-12, nan_ok=True)
+    assert resample(x, y, 50) == pytest.approx(expected, abs=1e-12, nan_ok=True)
 
 
 def test_every_pair_is_as_likely_as_another():
@@ -39,22 +39,22 @@ def test_every_pair_is_as_likely_as_another():
 
 
 def test_the_same_seed_draws_the_same_bits():
-    assert resampled(X, Y, 100, seed=5).tobytes() == resampled(X, Y, 100, seed=5).tobytes()
+    assert resample(X, Y, 100, seed=5).tobytes() == resample(X, Y, 100, seed=5).tobytes()
     assert pm1(X, Y, seed=5) == pm1(X, Y, seed=5)
     assert pm1_ends(X, Y, seed=5) == pm1_ends(X, Y, seed=5)
 
 
 def test_another_seed_draws_others():
-    assert not np.isin(resampled(X, Y, 100, seed=5), resampled(X, Y, 100, seed=6)).any()
+    assert not np.isin(resample(X, Y, 100, seed=5), resample(X, Y, 100, seed=6)).any()
     assert pm1(X, Y, seed=5) != pm1(X, Y, seed=-6)
 
 
 def test_more_draws_append_to_the_same():
-    assert resampled(X, Y, 100)[:30].tobytes() == resampled(X, Y, 30).tobytes()
+    assert resample(X, Y, 100)[:30].tobytes() == resample(X, Y, 30).tobytes()
 
 
 def test_a_constant_resample_has_no_r():
-    draws = resampled(ONE_ODD, Y, 200)
+    draws = resample(ONE_ODD, Y, 200)
     lacks_the_odd = [7 not in places_of(draw, X.size) for draw in range(200)]
     assert np.isnan(draws).tolist() == lacks_the_odd
 
@@ -63,13 +63,13 @@ def test_a_resample_without_the_outlier_keeps_its_digits():
     x = X.copy()
     x[7] = 1e250
     lacks_the_outlier = [draw for draw in range(50) if 7 not in places_of(draw, X.size)]
-    expected = resampled(X, Y, 50)[lacks_the_outlier]
-    assert resampled(x, Y, 50)[lacks_the_outlier] == pytest.approx(expected, abs=1e-12)
+    expected = resample(X, Y, 50)[lacks_the_outlier]
+    assert resample(x, Y, 50)[lacks_the_outlier] == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize(("x", "y", "golden"), VARYING)
 def test_the_mean_is_that_of_the_authors_program(x, y, golden):
-    draws = np.nan_to_num(resampled(x, y, 10_000))
+    draws = np.nan_to_num(resample(x, y, 10_000))
     error = draws.std() / np.sqrt(10_000)
     assert draws.mean() == pytest.approx(golden["value_mean"], abs=5 * error)
     assert pm1(x, y) == pytest.approx(golden["value_mean"], abs=0.02)
@@ -89,14 +89,14 @@ def test_a_constant_resample_counts_as_0_in_the_mean():
 
 
 def test_the_mean_of_draws_that_differ_little_needs_few_of_them():
-    assert pm1(X, X + 0.1 * Y) == resampled(X, X + 0.1 * Y, 50).mean()
+    assert pm1(X, X + 0.1 * Y) == resample(X, X + 0.1 * Y, 50).mean()
 
 
 @pytest.mark.parametrize("size", [3, 12, 80])
 def test_the_mean_is_settled(size):
     x, y = X[:size], Y[:size]
     means = [pm1(x, y, seed) for seed in range(20)]
-    long_run = np.nan_to_num(resampled(x, y, 100_000, seed=99)).mean()
+    long_run = np.nan_to_num(resample(x, y, 100_000, seed=99)).mean()
     assert means == pytest.approx([long_run] * 20, abs=0.02)
 
 
@@ -107,12 +107,12 @@ def test_the_mean_is_settled(size):
 def test_the_ends_move_inward_as_the_sample_grows(size, low, high):
     x, noise = np.random.default_rng(size).normal(size=(2, size))
     y = x + noise
-    ascending = np.sort(resampled(x, y, PM1_DRAWS))
+    ascending = np.sort(resample(x, y, PM1_DRAWS))
     assert pm1_ends(x, y) == (ascending[low - 1], ascending[high - 1])
 
 
 def test_constant_resamples_are_drawn_anew_for_the_ends():
-    draws = resampled(ONE_ODD, Y, 2000)
+    draws = resample(ONE_ODD, Y, 2000)
     defined = np.sort(draws[~np.isnan(draws)][:PM1_DRAWS])
     assert pm1_ends(ONE_ODD, Y) == (defined[10], defined[587])
 
@@ -125,8 +125,8 @@ def test_magnitude_does_not_matter(scale):
 
 
 def test_units_do_not_matter():
-    expected = resampled(X, Y, 100)
-    assert resampled(1.8 * X + 32, 1e-3 * Y - 273.15, 100) == pytest.approx(expected, abs=1e-9)
+    expected = resample(X, Y, 100)
+    assert resample(1.8 * X + 32, 1e-3 * Y - 273.15, 100) == pytest.approx(expected, abs=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_units_do_not_matter():
     ],
 )
 def test_without_a_correlation_there_is_nothing_to_resample(x, y):
-    assert np.isnan(resampled(x, y, 5)).tolist() == [True] * 5
+    assert np.isnan(resample(x, y, 5)).tolist() == [True] * 5
     assert np.isnan(pm1(x, y))
     assert np.isnan(pm1_ends(x, y)).all()
 
@@ -168,6 +168,6 @@ def test_any_whole_number_is_a_seed():
 def test_resamples_without_the_outlier_lose_no_digits():
     x, y = np.random.default_rng(3).normal(size=(2, 20))
     x[0] = y[1] = 1e9
-    found = resampled(x, y, 200)
+    found = resample(x, y, 200)
     assert np.abs(found).max() <= 1
     assert np.sum(np.abs(found) > 0.2) > 20  # those without either outlier

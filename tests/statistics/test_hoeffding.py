@@ -5,7 +5,7 @@ import pytest
 
 from covary import sketch
 from covary.statistics.correlation import pearson
-from covary.statistics.hoeffding import deviation, hoeffding_ends, small_sample_ends, small_sample_lengths
+from covary.statistics.hoeffding import deviation, hoeffding_ends, small_sample_lengths
 
 RNG = np.random.default_rng(5)
 X = RNG.uniform(2, 6, 70_000)
@@ -33,9 +33,8 @@ def papers_ends(x, y, low, high, alpha, small):
 @pytest.mark.parametrize("alpha", [0.05, 0.2, 0.001])
 @pytest.mark.parametrize("small", [False, True])
 def test_the_ends_are_the_papers(alpha, small):
-    ends = small_sample_ends if small else hoeffding_ends
-    found = ends(X, Y, *RANGES, 1 - alpha)
-    assert found == pytest.approx(papers_ends(X, Y, 1.6, 6.8, alpha, small), rel=1e-9)
+    ends = hoeffding_ends(X, Y, *RANGES, 1 - alpha, small_sample=small)
+    assert ends == pytest.approx(papers_ends(X, Y, 1.6, 6.8, alpha, small), rel=1e-9)
 
 
 def test_the_true_bound_says_nothing_of_a_thousand_pairs():
@@ -51,7 +50,7 @@ def test_the_true_bound_holds_on_seventy_thousand():
 
 def test_lengths_of_many_are_those_of_each():
     samples = [(X[:500], Y[:500]), (X[500:600], Y[500:600])]
-    each = np.diff([small_sample_ends(x, y, *RANGES, 0.95) for x, y in samples])[:, 0]
+    each = np.diff([hoeffding_ends(x, y, *RANGES, 0.95, small_sample=True) for x, y in samples])[:, 0]
     xs, ys = zip(*samples, strict=True)
     found = small_sample_lengths(
         tuple(np.array([v.mean() for v in side]) for side in (xs, ys)),
@@ -67,7 +66,7 @@ def test_a_range_that_is_unknown_or_overflows_gives_no_bound():
     unknown = (-np.inf, np.inf)
     assert hoeffding_ends(X, Y, unknown, unknown, 0.95) == (-1.0, 1.0)
     huge = (-1.7e308, 1.7e308)
-    low, high = small_sample_ends(X[:100], Y[:100], huge, huge, 0.95)
+    low, high = hoeffding_ends(X[:100], Y[:100], huge, huge, 0.95, small_sample=True)
     assert low < 0 < high
 
 
