@@ -125,7 +125,7 @@ def append_change(index: Path, change: Change, manifest: str) -> None:
         size = stream.seek(0, os.SEEK_END)
         stream.seek(max(0, size - LONGEST_TAIL))
         tail = stream.read(LONGEST_TAIL)
-        dropped = tail[len(_what_counts(tail, _present(index))) :]
+        dropped = tail[len(_committed_lines(tail, _mark_of_manifest(index))) :]
         if all(map(_is_ours, dropped.splitlines())):
             size -= len(dropped)
             stream.truncate(size)
@@ -142,19 +142,19 @@ def read_history(index: str | Path) -> list[Change]:
     folder = Path(index)
     read_manifest(folder)  # it must be one
     try:
-        present = _present(folder)  # first: a line for a newer manifest does no harm
+        mark = _mark_of_manifest(folder)  # first: a line for a newer manifest does no harm
         content = read_plain(folder / HISTORY, LARGEST_HISTORY)
         if (lines := content.count(b"\n")) > MOST_COMMITS:
             raise NotPlain(0, f"its {lines:,} lines are more than any such file of covary's has")
-        return [_change_from(json.loads(line)) for line in _what_counts(content, present).splitlines()]
+        return [_change_from(json.loads(line)) for line in _committed_lines(content, mark).splitlines()]
     except FileNotFoundError:
         return []
     except PermissionError:
         raise NotAnIndex(f"no permission to read {folder / HISTORY}") from None
     except (ValueError, TypeError, RecursionError, OSError) as problem:
-        why = f" ({problem.strerror})" if isinstance(problem, NotPlain) else ""
+        reason = f" ({problem.strerror})" if isinstance(problem, NotPlain) else ""
         raise DamagedIndex(
-            f"{folder / HISTORY} is damaged; remove it, the index itself does not need it{why}"
+            f"{folder / HISTORY} is damaged; remove it, the index itself does not need it{reason}"
         ) from None
 
 
@@ -182,7 +182,7 @@ def _is_ours(line: bytes) -> bool:
     return line.startswith(LINE_START) or LINE_START.startswith(line)
 
 
-def _present(index: Path) -> bytes | None:
+def _mark_of_manifest(index: Path) -> bytes | None:
     """Return what the line of the present manifest holds; None, if there is no manifest."""
     try:
         return f'"manifest": "{_checksum(read_plain(index / MANIFEST, LARGEST_MANIFEST))}"'.encode()
@@ -190,12 +190,12 @@ def _present(index: Path) -> bytes | None:
         return None
 
 
-def _what_counts(lines: bytes, present: bytes | None) -> bytes:
+def _committed_lines(lines: bytes, mark: bytes | None) -> bytes:
     """Return the lines up to the one that tells of the present manifest; all, if none does."""
-    if present is None:
+    if mark is None:
         return b""
     whole = [line for line in lines.splitlines(keepends=True) if line.endswith(b"\n")]
-    last = max((position for position, line in enumerate(whole) if present in line), default=len(whole) - 1)
+    last = max((position for position, line in enumerate(whole) if mark in line), default=len(whole) - 1)
     return b"".join(whole[: last + 1])
 
 
