@@ -96,23 +96,19 @@ class SoundArrays(Mapping[str, Array]):
         self.checked = checked
         self._files = files
         self._folder = folder
-        self._sound: dict[str, Array] = {}
+        self._sound: set[str] = set()  # so that the pieces of a large array are not counted at every use
 
     def __getitem__(self, name: str) -> Array:
-        if name not in self._sound:
-            self._look_at(name)
-            self._sound[name] = self.checked[name].array
-        return self._sound[name]
-
-    def _look_at(self, name: str) -> None:
-        if self.checked[name].seen.all():
-            return
-        file, _, _ = name.partition(".")
-        content, checksum = self._files[file]
-        if xxhash.xxh3_128_hexdigest(content) != checksum:
-            raise self.altered(name)
-        for column in ARRAYS[file]:
-            self.checked[f"{file}.{column}"].seen[:] = 1
+        checked = self.checked[name]
+        if name not in self._sound and not checked.seen.all():
+            file = name.partition(".")[0]
+            content, checksum = self._files[file]
+            if xxhash.xxh3_128_hexdigest(content) != checksum:
+                raise self.altered(name)
+            for column in ARRAYS[file]:
+                self.checked[f"{file}.{column}"].seen[:] = 1
+        self._sound.add(name)
+        return checked.array
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.checked)
@@ -218,17 +214,11 @@ class StoredFile:
 
 @dataclass(frozen=True, slots=True)
 class StoredSegment:
-    """What the manifest remembers of a segment.
+    """What the manifest remembers of a segment."""
 
-    Attributes:
-        name: made of its files' checksums, so that the same content has the same name.
-        files: of the segment.
-        removed: positions of the tables that are no longer part of the index, ascending.
-    """
-
-    name: str
+    name: str  # made of its files' checksums, so that the same content has the same name
     files: Mapping[str, StoredFile]
-    removed: tuple[int, ...] = ()
+    removed: tuple[int, ...] = ()  # positions of the tables that the index has no more, ascending
 
 
 def write_segment(segment: Segment, folder: Path) -> StoredSegment:
@@ -238,12 +228,7 @@ def write_segment(segment: Segment, folder: Path) -> StoredSegment:
     sums = [checksums_of(segment.arrays[name]) for name in KINDS]
     _write_arrays(draft / CHECKSUMS, {"sum": np.concatenate(sums)})
     stored = stored_segment(draft)
-    try:
-        draft.rename(folder / stored.name)
-    except OSError:
-        if not (folder / stored.name).exists():
-            raise
-        shutil.rmtree(draft)
+    _rename_or_discard(draft, folder / stored.name)
     return stored
 
 
@@ -254,6 +239,11 @@ def write_part(segment: Segment, folder: Path) -> None:
     """
     draft = folder.with_name(f"{folder.name}.{uuid.uuid4().hex[:12]}")
     _write_files(segment, draft)
+    _rename_or_discard(draft, folder)
+
+
+def _rename_or_discard(draft: Path, folder: Path) -> None:
+    """Give a folder its name; where one of that name is, it holds the same."""
     try:
         draft.rename(folder)
     except OSError:
