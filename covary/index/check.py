@@ -19,27 +19,16 @@ from covary.sketching.hashing import HashScheme
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """The state of every file of an index, once all were read.
+    """The state of every file of an index, once all were read."""
 
-    Attributes:
-        index: where it is.
-        segments: how many it has.
-        files: how many were read.
-        bytes: of all of them.
-        damaged: by file, what is wrong with it.
-        damaged_segments: the names of the segments that they are of.
-        left_over: what a writer left that was killed; the next one removes it.
-        not_ours: what covary did not write, as far as can be told; it is left alone.
-    """
-
-    index: str
-    segments: int
-    files: int
-    bytes: int
-    damaged: dict[str, str]
-    damaged_segments: tuple[str, ...]
-    left_over: tuple[str, ...]
-    not_ours: tuple[str, ...] = ()
+    index: str  # where it is
+    segments: int  # how many it has
+    files: int  # how many were read
+    bytes: int  # of all of them
+    damaged: dict[str, str]  # by file, what is wrong with it
+    damaged_segments: tuple[str, ...]  # the names of those that they are of
+    left_over: tuple[str, ...]  # what a writer left that was killed; the next one removes it
+    not_ours: tuple[str, ...] = ()  # what covary did not write, as far as can be told; it is left alone
 
 
 def check_index(index: str | Path, on_progress: OnCount | None = None) -> Inspection:

@@ -40,8 +40,8 @@ def checksums_of(array: Array) -> Words:
     sums = np.empty(piece_count(content.size), dtype=np.uint64)
     words = content[: whole * PIECE_BYTES].view(np.uint64).reshape(whole, PIECE_WORDS)
     for first in range(0, whole, PIECES_AT_ONCE):
-        some = words[first : first + PIECES_AT_ONCE]
-        sums[first : first + len(some)] = _sums(some, PIECE_BYTES)
+        batch = words[first : first + PIECES_AT_ONCE]
+        sums[first : first + len(batch)] = _sums(batch, PIECE_BYTES)
     rest = content[whole * PIECE_BYTES :]
     if rest.size:
         last = np.zeros(PIECE_BYTES, dtype=np.uint8)

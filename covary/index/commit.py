@@ -379,9 +379,9 @@ def _put_in_place(draft: Draft, segment: StoredSegment) -> None:
     new.rename(target)
 
 
-def _set_aside(path: Path, why: str = "damaged") -> None:
+def _set_aside(path: Path, label: str = "damaged") -> None:
     """Give another name to what is in the way, and may not be covary's."""
-    path.rename(path.with_name(f"{path.name}.{why}-{uuid.uuid4().hex[:12]}"))
+    path.rename(path.with_name(f"{path.name}.{label}-{uuid.uuid4().hex[:12]}"))
 
 
 def _prepare_history(draft: Draft) -> None:

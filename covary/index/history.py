@@ -33,37 +33,22 @@ NAMES_KEPT = 100  # of each kind: a first build may have a hundred thousand
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One commit: what was asked for, and which tables it touched.
+    """One commit: what was asked for, and how many tables it touched."""
 
-    Attributes:
-        command: "index", "remove" or "compact".
-        time: when, in seconds since 1970.
-        new: tables that were not in the index before.
-        changed: tables that were read again.
-        removed: tables that are gone.
-        lost: tables that are there, and can't be read any more.
-        kept: tables left as they were.
-        skipped: what could not be read, at this time or before.
-        segments: how many the index has now.
-        bytes: what it takes on disk now.
-        seconds: how long it took.
-        names: the first hundred of the tables that are "new", "changed", "removed" and "lost".
-        manifest: checksum of the manifest that it made.
-    """
-
-    command: str
-    time: float
-    new: int = 0
-    changed: int = 0
-    removed: int = 0
-    lost: int = 0
-    kept: int = 0
-    skipped: int = 0
-    segments: int = 0
-    bytes: int = 0
-    seconds: float = 0.0
+    command: str  # "index", "remove" or "compact"
+    time: float  # seconds since 1970
+    new: int = 0  # tables that were not in the index before
+    changed: int = 0  # tables that were read again
+    removed: int = 0  # tables that are gone
+    lost: int = 0  # tables that are there, and can't be read any more
+    kept: int = 0  # tables left as they were
+    skipped: int = 0  # what could not be read, at this time or before
+    segments: int = 0  # how many the index has now
+    bytes: int = 0  # what it takes on disk now
+    seconds: float = 0.0  # how long it took
+    # The first hundred of the tables that are "new", "changed", "removed" and "lost".
     names: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    manifest: str = ""
+    manifest: str = ""  # checksum of the manifest that it made
 
     @classmethod
     def of(
@@ -75,15 +60,9 @@ class Change:
         kept: int = 0,
         skipped: int = 0,
     ) -> "Change":
-        """Tell of a commit.
+        """Tell of a commit that makes a manifest, and that began at `started` by the clock of `time.time`.
 
-        Args:
-            command: that makes it.
-            manifest: that it makes.
-            started: when it began, by the clock of `time.time`.
-            touched: names of tables that are "new", "changed", "removed" and "lost".
-            kept: how many tables were left as they were.
-            skipped: how many could not be read, at this time or before.
+        `touched` has the names of tables that are "new", "changed", "removed" and "lost".
         """
         now = time.time()
         touched = touched or {}

@@ -41,15 +41,12 @@ def entries_per_segment(entries: int) -> int:
     return max(ENTRIES_PER_SEGMENT, entries // MOST_SEGMENTS)
 
 
-def merge_segments(some: Iterable[Part], scheme: HashScheme, room: int | None = None) -> Iterator[Segment]:
+def merge_segments(taken: Iterable[Part], scheme: HashScheme, room: int | None = None) -> Iterator[Segment]:
     """Put the tables of some segments into as few as may be, one after the other in the order of names.
 
-    Args:
-        some: of the segments of an index; all of them, unless `room` is given.
-        scheme: how their keys were hashed.
-        room: entries that a segment may hold.
+    They are all that an index has, unless `room` says how many entries a segment may hold.
     """
-    parts = list(some)
+    parts = list(taken)
     if not parts:
         return
     of_part = np.repeat(np.arange(len(parts)), [part.tables.size for part in parts])
@@ -89,7 +86,7 @@ def _lay_flat(parts: Sequence[Part], of_part: Integers, tables: Integers) -> Fla
     """Lay flat some tables, given by part and row, in that order."""
     chosen = [np.flatnonzero(of_part == number) for number in range(len(parts))]
     with ThreadPoolExecutor() as threads:
-        segments, rows = [part.segment for part in parts], [tables[some] for some in chosen]
+        segments, rows = [part.segment for part in parts], [tables[positions] for positions in chosen]
         taken = list(threads.map(_take_tables, segments, chosen, rows))
     names = sorted({name for part in taken for name in part.names})
     renamed = [_rename_columns(part, names) for part in taken]

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -75,13 +74,7 @@ NO_MORE_FILES = {errno.EMFILE, errno.ENFILE}
 SEGMENTS = "segments"  # the folder of an index in which they lie
 ALTERED = "its checksum does not match the manifest's"
 ReadFrame = Callable[[str], pl.DataFrame]
-
-
-class MappedFile(NamedTuple):
-    """A file of arrays where it lies, and its checksum."""
-
-    content: pa.Buffer
-    checksum: str
+MappedFile = tuple[pa.Buffer, str]  # a file of arrays where it lies, and its checksum
 
 
 class SoundArrays(Mapping[str, Array]):
@@ -156,12 +149,12 @@ class SoundArrays(Mapping[str, Array]):
         return (self._folder or Path()) / f"{name.partition('.')[0]}.arrow"
 
 
+@dataclass(frozen=True, eq=False)
 class Segment:
     """The contents of a segment: arrays that answer, and frames that describe, unpacked when asked for."""
 
-    def __init__(self, arrays: SoundArrays, read_frame: ReadFrame) -> None:
-        self.arrays = arrays  # "keys.hash", "values.value", ...
-        self.read_frame = read_frame
+    arrays: SoundArrays  # "keys.hash", "values.value", ...
+    read_frame: ReadFrame
 
     @classmethod
     def in_memory(cls, arrays: Mapping[str, Array], tables: pl.DataFrame, names: pl.DataFrame) -> "Segment":
@@ -290,9 +283,7 @@ def stored_segment(folder: Path) -> StoredSegment:
 def open_segment(folder: Path, stored: StoredSegment | None = None) -> Segment:
     """Open a segment as it lies; it can be read even after its files were removed.
 
-    Args:
-        folder: of the segment.
-        stored: what the manifest remembers of it; None: of one that was written just now.
+    Without what the manifest remembers of it, it was written just now, and is not held against checksums.
     """
     described = open_description(folder, stored)
     mapped = {name: _mapped_arrays(folder / f"{name}.arrow", columns) for name, columns in ARRAYS.items()}
@@ -306,8 +297,7 @@ def open_segment(folder: Path, stored: StoredSegment | None = None) -> Segment:
             raise _damaged(file, ALTERED)
         checked = _with_sums(arrays, sums["sum"], file)
         files = {
-            name: MappedFile(content, stored.files[f"{name}.arrow"].checksum)
-            for name, (content, _) in mapped.items()
+            name: (content, stored.files[f"{name}.arrow"].checksum) for name, (content, _) in mapped.items()
         }
         sound = SoundArrays(checked, files, folder)
     return Segment(sound, described.read_frame)
@@ -315,15 +305,11 @@ def open_segment(folder: Path, stored: StoredSegment | None = None) -> Segment:
 
 def _with_sums(arrays: Mapping[str, Array], sums: Array, file: Path) -> dict[str, CheckedArray]:
     """Give each array the checksums of its pieces, which lie one after the other."""
-    checked: dict[str, CheckedArray] = {}
-    start = 0
-    for name, array in arrays.items():
-        end = start + piece_count(array.nbytes)
-        checked[name] = on_disk(array, sums[start:end])
-        start = end
-    if start != sums.size:
+    ends = np.cumsum([piece_count(array.nbytes) for array in arrays.values()])
+    if ends[-1] != sums.size:
         raise _damaged(file, "there are not as many checksums as the arrays need")
-    return checked
+    parts = np.split(sums, ends[:-1])
+    return {name: on_disk(array, part) for (name, array), part in zip(arrays.items(), parts, strict=True)}
 
 
 def open_description(folder: Path, stored: StoredSegment | None = None) -> Segment:
@@ -333,14 +319,11 @@ def open_description(folder: Path, stored: StoredSegment | None = None) -> Segme
         packed = {name: _mapped(folder / _packed_file(name)) for name in FRAMES}
     except NotPlain as problem:
         raise _damaged(folder, problem) from problem
-    unread = set(FRAMES) if stored else set()
 
     def read(name: str) -> pl.DataFrame:
         file, content = _packed_file(name), pa.py_buffer(packed[name])
-        if stored and name in unread:
-            if xxhash.xxh3_128_hexdigest(content) != stored.files[file].checksum:
-                raise _damaged(folder / file, ALTERED)
-            unread.discard(name)
+        if stored and xxhash.xxh3_128_hexdigest(content) != stored.files[file].checksum:
+            raise _damaged(folder / file, ALTERED)
         try:
             return pl.DataFrame(unpack_table(content, frame_schema(name)))
         except NotPlainArrow as problem:

@@ -58,14 +58,13 @@ def build_segment(tables: Sequence[tuple[TableRecord, Sequence[Sketch]]]) -> Seg
 def _share_key_sets(sketches: Sequence[Sketch]) -> list[list[Sketch]]:
     """Bring together the sketches of one key column that ended up with the same keys."""
     shared: dict[tuple[str, str, bytes, bool], list[Sketch]] = {}
-    last: Sketch | None = None
-    name: tuple[str, str, bytes, bool] = ("", "", b"", False)
+    hashes: Hashes | None = None
     for sketch in sketches:
-        if last is None or sketch.key_hashes is not last.key_hashes or sketch.pair.key != last.pair.key:
-            pair = sketch.pair
-            name = (pair.key, pair.granularity, sketch.key_hashes.tobytes(), sketch.complete)
+        if sketch.key_hashes is not hashes:  # mostly those of the sketch before
+            hashes = sketch.key_hashes
+            written = hashes.tobytes()
+        name = (sketch.pair.key, sketch.pair.granularity, written, sketch.complete)
         shared.setdefault(name, []).append(sketch)
-        last = sketch
     return [key_set for key_set in shared.values() if key_set[0].size]
 
 
