@@ -93,11 +93,11 @@ def large(tmp_path_factory):
 def test_a_bit_that_flips_in_a_large_index_is_never_answered_from(large, file):
     path = segment_in(large) / f"{file}.arrow"
     query = open_index(large).sketch_at(0)
-    place = path.stat().st_size // 2
+    position = path.stat().st_size // 2
     with path.open("r+b") as stream:
-        stream.seek(place)
+        stream.seek(position)
         content = stream.read(1)
-        stream.seek(place)
+        stream.seek(position)
         stream.write(bytes([content[0] ^ 64]))
     try:
         with pytest.raises(DamagedIndex, match=rf"{file}\.arrow is damaged: "):
@@ -105,7 +105,7 @@ def test_a_bit_that_flips_in_a_large_index_is_never_answered_from(large, file):
         assert any(f"{file}.arrow" in name for name in check_index(large).damaged)
     finally:
         with path.open("r+b") as stream:
-            stream.seek(place)
+            stream.seek(position)
             stream.write(content)
 
 
@@ -125,9 +125,11 @@ def test_no_bit_that_flips_changes_an_answer(tmp_path):
     for file in FILES:
         path = segment_in(folder) / file
         content = path.read_bytes()
-        for place in rng.integers(0, len(content), 12).tolist():
+        for position in rng.integers(0, len(content), 12).tolist():
             path.write_bytes(
-                content[:place] + bytes([content[place] ^ 1 << int(rng.integers(8))]) + content[place + 1 :]
+                content[:position]
+                + bytes([content[position] ^ 1 << int(rng.integers(8))])
+                + content[position + 1 :]
             )
             try:
                 assert answer() == right
@@ -149,9 +151,9 @@ def test_a_name_of_an_array_that_is_no_text_is_damage(tmp_path):
 
 def test_an_index_that_lies_with_right_checksums_is_refused_or_harmless(tmp_path):
     command = [sys.executable, str(HERE / "lying_index.py"), str(tmp_path), "--some"]
-    told = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-    assert told.returncode == 0, told.stderr[-2000:]
-    rows = [line.split("\t") for line in told.stdout.splitlines()]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    rows = [line.split("\t") for line in done.stdout.splitlines()]
     assert {name for name, *_ in rows} == {
         f"{file}.{each}" for file, columns in ARRAYS.items() for each in columns
     }
