@@ -421,19 +421,12 @@ def test_a_top_below_one(ask):
 
 def test_a_folder_without_tables(tmp_path):
     (tmp_path / "notes.md").write_text("nothing here")
-    assert_refused(
-        build(tmp_path, "--into", tmp_path / "i.covary"),
-        "no tables in",
-        str(tmp_path),
-    )
+    assert_refused(build(tmp_path, "--into", tmp_path / "i.covary"), "no tables in", str(tmp_path))
     assert not (tmp_path / "i.covary").exists()
 
 
 def test_a_source_that_is_not_there(tmp_path):
-    assert_refused(
-        build(tmp_path / "gone", "--into", tmp_path / "i.covary"),
-        "no such file or folder",
-    )
+    assert_refused(build(tmp_path / "gone", "--into", tmp_path / "i.covary"), "no such file or folder")
 
 
 def test_an_index_over_another_folder(lake, tmp_path):

@@ -73,7 +73,4 @@ def test_a_pipe_gets_a_line_now_and_then(capsys):
     for second in (1.0, 4.0, 6.0, 7.0, 12.0):
         now[0] = second
         show(int(second), 20)
-    assert capsys.readouterr().err.splitlines() == [
-        "6 of 20 columns measured",
-        "12 of 20 columns measured",
-    ]
+    assert capsys.readouterr().err.splitlines() == ["6 of 20 columns measured", "12 of 20 columns measured"]

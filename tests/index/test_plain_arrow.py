@@ -11,8 +11,6 @@ import pytest
 
 from covary.errors import DamagedIndex, StoreError
 from covary.index.check import check_index
-from covary.index.commit import commit, open_draft
-from covary.index.manifest import Manifest
 from covary.index.plain_arrow import NotPlainArrow, pack_table, read_batch, unpack_table
 from covary.index.segment_files import (
     Segment,
@@ -180,9 +178,7 @@ def test_too_many_open_files_are_no_damage(segment):
 def write_lying(folder, **altered):
     honest = lying_index.honest_segment()
     arrays = {name: honest.arrays[name] for name in honest.arrays} | altered
-    lying = Segment.in_memory(arrays, honest.tables, honest.names.to_frame("name"))
-    with open_draft(folder) as draft:
-        commit(draft, Manifest(lying_index.CONFIG, (write_segment(lying, draft.folder),)))
+    lying_index.write_index(folder, Segment.in_memory(arrays, honest.tables, honest.names.to_frame("name")))
 
 
 def test_key_sets_that_share_their_keys_are_refused(tmp_path):

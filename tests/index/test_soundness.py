@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from covary.errors import DamagedIndex
 from covary.index.check import check_index
 from covary.index.checksums import PIECE_BYTES, checksums_of, in_memory
-from covary.index.commit import commit, open_draft
-from covary.index.manifest import Manifest, read_manifest
-from covary.index.segment_files import ARRAYS, FILES, write_segment
+from covary.index.manifest import read_manifest
+from covary.index.segment_files import ARRAYS, FILES
 from covary.index.segment_layout import build_segment
 from covary.index.soundness import are_sound_bytes
 from covary.index.table_records import TableRecord
@@ -27,11 +26,6 @@ HERE = Path(__file__).parent
 def segment_in(index):
     [folder] = (index / "segments").iterdir()
     return folder
-
-
-def write_index(folder, segment, config):
-    with open_draft(folder) as draft:
-        commit(draft, Manifest(config, (write_segment(segment, draft.folder),)))
 
 
 @given(st.binary(max_size=3 * PIECE_BYTES), st.data())
@@ -84,7 +78,7 @@ def large(tmp_path_factory):
             for n in range(10)
         ]
         tables.append((TableRecord(f"t{table}", f"/t{table}.csv", 150_000), sketches))
-    write_index(folder, build_segment(tables), config)
+    lying_index.write_index(folder, build_segment(tables), config)
     assert read_manifest(folder).bytes > 72 << 20
     return folder
 
@@ -111,7 +105,7 @@ def test_a_bit_that_flips_in_a_large_index_is_never_answered_from(large, file):
 
 def test_no_bit_that_flips_changes_an_answer(tmp_path):
     folder = tmp_path / "index"
-    write_index(folder, lying_index.honest_segment(), lying_index.CONFIG)
+    lying_index.write_index(folder, lying_index.honest_segment())
     query = pl.DataFrame(lying_index.ROWS).with_columns(
         x=pl.Series(np.random.default_rng(3).normal(size=300))
     )
@@ -142,7 +136,7 @@ def test_no_bit_that_flips_changes_an_answer(tmp_path):
 
 def test_a_name_of_an_array_that_is_no_text_is_damage(tmp_path):
     folder = tmp_path / "index"
-    write_index(folder, lying_index.honest_segment(), lying_index.CONFIG)
+    lying_index.write_index(folder, lying_index.honest_segment())
     path = segment_in(folder) / "starts.arrow"
     path.write_bytes(path.read_bytes().replace(b"start", b"\xf4tart"))
     with pytest.raises(DamagedIndex):
