@@ -10,16 +10,7 @@ from rich.text import Text
 
 from covary.cli.index_view import add_tables
 from covary.cli.join_words import by_granularity, column_of, how_it_joins
-from covary.cli.words import (
-    chance_of,
-    count_of,
-    duration,
-    format_r,
-    lines_of,
-    names_of,
-    printable,
-    table_of,
-)
+from covary.cli.words import chance_of, count_of, duration, format_r, lines_of, names_of, printable, table_of
 from covary.index.table_records import TableRecord
 from covary.query.describe import IndexSummary
 from covary.query.hits import Hit, Hits, QueryNote

@@ -109,11 +109,8 @@ def _line_now_and_then(words: str, clock: Callable[[], float]) -> Callable[[int,
 
 @contextmanager
 def _bar(screen: Console) -> "Iterator[OnProgress]":
-    spinner, text, clock = (
-        SpinnerColumn(),
-        TextColumn("{task.description}", markup=False),
-        TimeElapsedColumn(),
-    )
+    spinner, clock = SpinnerColumn(), TimeElapsedColumn()
+    text = TextColumn("{task.description}", markup=False)
     with Bar(spinner, text, clock, console=screen, transient=True) as bar:
         task = bar.add_task("Looking for tables ...", total=None)
 

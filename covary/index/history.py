@@ -141,11 +141,11 @@ def _change_from(line: dict[str, Any]) -> Change:
     """Read a line, without what another covary may have written in it."""
     change = Change(**{each.name: line[each.name] for each in fields(Change) if each.name in line})
     for each in fields(Change):
-        kind, value = each.type, getattr(change, each.name)
+        value = getattr(change, each.name)
         beyond = LAST_SECOND if each.name == "time" else MOST
-        if kind in {"int", "float", int, float} and (isinstance(value, bool) or not 0 <= value < beyond):
+        if each.type in {int, float} and (isinstance(value, bool) or not 0 <= value < beyond):
             raise TypeError(f"{each.name} is no number of its kind")
-        if kind in {"str", str} and not isinstance(value, str):
+        if each.type is str and not isinstance(value, str):
             raise TypeError(f"{each.name} is no text")
     if not (isinstance(change.names, dict) and all(map(_are_texts, change.names.values()))):
         raise TypeError("names are listed by kind")

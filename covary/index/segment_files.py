@@ -353,13 +353,11 @@ def _mapped(file: Path) -> mmap.mmap:
     try:
         with open(open_whole(file), "rb") as stream:
             return mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
-    except ValueError as problem:  # it is empty
+    except (NotPlain, ValueError) as problem:  # a ValueError, if it is empty
         raise _damaged(file, problem) from problem
+    except FileNotFoundError:
+        raise
     except OSError as problem:
-        if isinstance(problem, NotPlain):
-            raise _damaged(file, problem) from problem
-        if isinstance(problem, FileNotFoundError):
-            raise
         # No damage: the machine's limits, or its disk.
         more = "; allow more open files (ulimit -n 4096)" if problem.errno in NO_MORE_FILES else ""
         raise StoreError(f"can't read {file}: {problem.strerror}{more}") from problem
