@@ -84,27 +84,20 @@ def _later(seconds: float, act: Callable[[], None]) -> Iterator[Timer]:
 
 
 @contextmanager
-def _lines_of_work(words: str, first: str) -> Iterator[Callable[[int, int], None]]:
-    report = _line_now_and_then(words, time.monotonic)
+def _lines_of_work(
+    words: str, first: str, clock: Callable[[], float] = time.monotonic
+) -> Iterator[Callable[[int, int], None]]:
+    last_time = clock()
     with _later(SECONDS_BETWEEN_LINES, lambda: typer.echo(first, err=True) if first else None) as not_yet:
 
         def show(done: int, total: int) -> None:
+            nonlocal last_time
             not_yet.cancel()
-            report(done, total)
+            if clock() - last_time >= SECONDS_BETWEEN_LINES:
+                last_time = clock()
+                typer.echo(words.format(done=done, total=total), err=True)
 
         yield show
-
-
-def _line_now_and_then(words: str, clock: Callable[[], float]) -> Callable[[int, int], None]:
-    last_time = clock()
-
-    def show(done: int, total: int) -> None:
-        nonlocal last_time
-        if clock() - last_time >= SECONDS_BETWEEN_LINES:
-            last_time = clock()
-            typer.echo(words.format(done=done, total=total), err=True)
-
-    return show
 
 
 @contextmanager
