@@ -30,7 +30,7 @@ from covary.errors import CannotWrite, NoSuchColumn, NoTables
 from covary.index.commit import commit, open_draft
 from covary.index.history import Change
 from covary.index.manifest import Manifest, read_manifest, refuse_url
-from covary.index.merge import merge_segments, take_all_tables
+from covary.index.merge import merge_segments, take_tables
 from covary.index.segment_files import Segment, open_segment, write_part
 from covary.index.segment_layout import build_segment
 from covary.pipeline.limits import Limits, parse_limits
@@ -184,7 +184,7 @@ def update_index(
             _refuse_emptiness(new, manifest)
         segments = mark_removed(previous.segments, changes.dead)
         if new:
-            segments += written(merge_segments(map(take_all_tables, new), manifest.config.scheme), draft)
+            segments += written(merge_segments(map(take_tables, new), manifest.config.scheme), draft)
         if previous.segments:
             segments = merge_small_segments(segments, draft, manifest.config.scheme)
         updated = replace(manifest, segments=segments, sources=tuple(sources), excluded=tuple(sorted(away)))

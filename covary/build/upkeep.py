@@ -18,7 +18,7 @@ from covary.index.merge import (
     count_entries_by_table,
     entries_per_segment,
     merge_segments,
-    take_tables_but,
+    take_tables,
 )
 from covary.index.segment_files import Segment, StoredSegment, open_segment, write_segment
 from covary.index.segment_layout import build_segment
@@ -78,7 +78,7 @@ def merge_small_segments(
 def _part(stored: StoredSegment, draft: Draft) -> Part:
     new = draft.folder / stored.name
     folder = new if new.exists() else segment_folder(draft.index, stored)
-    return take_tables_but(open_segment(folder, stored), stored.removed)
+    return take_tables(open_segment(folder, stored), stored.removed)
 
 
 def _mostly_dead(stored: StoredSegment, part: Part) -> bool:

@@ -9,17 +9,8 @@ from rich.padding import Padding
 from rich.text import Text
 
 from covary.cli.index_view import add_tables
-from covary.cli.join_words import column_of, how_it_joins
-from covary.cli.words import (
-    chance_of,
-    count_of,
-    duration,
-    format_r,
-    lines_of,
-    names_of,
-    printable,
-    table_of,
-)
+from covary.cli.join_words import by_granularity, column_of, how_it_joins
+from covary.cli.words import chance_of, count_of, duration, format_r, lines_of, names_of, printable, table_of
 from covary.index.table_records import TableRecord
 from covary.query.describe import IndexSummary
 from covary.query.hits import Hit, Hits, QueryNote
@@ -73,9 +64,8 @@ def _columns_of(hits: Hits) -> list[tuple[str, list[Text]]]:
         ),
     ]
     if hits.by_chance is not None:
-        chance = [Text(format_r(hit.correlation or 0.0), "dim") for hit in hits.by_chance]
-        missing = [Text("–", "dim")] * (len(hits) - len(chance))
-        columns.append(("by chance>", [*chance, *missing][: len(hits)]))
+        chance = [format_r(hit.correlation or 0.0) for hit in hits.by_chance] + ["–"] * len(hits)
+        columns.append(("by chance>", [Text(r, "dim") for r in chance[: len(hits)]]))
     return columns
 
 
@@ -143,11 +133,9 @@ def _line_of_chance(hits: Hits, by_chance: Sequence[Hit]) -> str:
     best = by_chance[0]
     line = f"{shuffled}, the best hit is {best.table}.{best.value}: "
     line += f"{MEASURES[hits.measure].symbol} = {format_r(best.correlation or 0.0)}"
-    if not RANKERS[hits.rank].is_baseline:
+    if hits and not RANKERS[hits.rank].is_baseline:
         above = sum(hit.score > best.score for hit in hits)
-        line += (
-            f"; {above} of the {len(hits)} shown {'ranks' if above == 1 else 'rank'} above it" if hits else ""
-        )
+        line += f"; {above} of the {len(hits)} shown {'ranks' if above == 1 else 'rank'} above it"
     if len(by_chance) > 1 and hits:
         line += "; by chance lists its hits in order, whatever stands beside them"
     return printable(f"{line}.")
@@ -180,17 +168,16 @@ def _left_out(hits: Hits, joined: int) -> list[str]:
         parts.append(f"only q of at most {hits.max_q:g} shown (--max-q)")
     if hits.constant and joined > hits.constant:
         parts.append(f"{hits.constant:,} of them constant where they join")
+    hidden = "more hidden" if joined else "hidden"
     if hits.hidden:
         remedy = "; --min-sample to see them" if hits.min_sample > SMALLEST_SAMPLE else ""
-        reason = f"fewer than {hits.min_sample} sampled keys{remedy}"
-        parts.append(f"{hits.hidden:,} {'more ' if joined else ''}hidden ({reason})")
+        parts.append(f"{hits.hidden:,} {hidden} (fewer than {hits.min_sample} sampled keys{remedy})")
     if hits.unrelated:
         reason = "small numbers alone under other names; --small-numbers to see them"
-        parts.append(f"{hits.unrelated:,} {'more ' if joined else ''}hidden ({reason})")
+        parts.append(f"{hits.unrelated:,} {hidden} ({reason})")
     if hits.common:
-        parts.append(
-            f"{count_of(hits.common, 'column')} on few keys that {hits.hosts:,} tables share, ranked lower"
-        )
+        common = count_of(hits.common, "column")
+        parts.append(f"{common} on few keys that {hits.hosts:,} tables share, ranked lower")
     if hits.own:
         own = count_of(hits.own, "column")
         parts.append(f"{own} of {printable(hits.query.table)} itself left out (--include-own)")
@@ -202,12 +189,7 @@ def no_hits_view(
 ) -> RenderableType:
     """Say that nothing joins, what the keys look like, and what to try instead.
 
-    Args:
-        hits: the empty answer.
-        index: what was asked.
-        path: where the queried table is.
-        columns: the columns of the queried table.
-        examples: some of its keys.
+    The queried table lies at `path` and has these columns; `examples` are some of its keys.
     """
     query = hits.query
     if not index.read:
@@ -235,12 +217,12 @@ def no_hits_view(
 def _keys_to_try(query: QueryNote, tables: Sequence[TableRecord], columns: Sequence[str]) -> list[str]:
     """Say on which columns other tables can be joined, and which of them the queried table has too."""
     joinable = [table for table in tables if table.columns_as("number")]
-    held = Counter(name for table in joinable for name in table.columns_as("key"))
-    if not held:
+    tables_with = Counter(name for table in joinable for name in table.columns_as("key"))
+    if not tables_with:
         return []
-    most = ", ".join(f"{name} ({count_of(n, 'table')})" for name, n in held.most_common(5))
+    most = ", ".join(f"{name} ({count_of(n, 'table')})" for name, n in tables_with.most_common(5))
     lines = [f"The index joins on, most frequent first: {most}."]
-    shared = [name for name in columns if name in held and name != query.key]
+    shared = [name for name in columns if name in tables_with and name != query.key]
     if shared:
         lines.append(f"{query.table} has such columns too: try --key {' or --key '.join(shared[:3])}.")
     return lines
@@ -248,22 +230,16 @@ def _keys_to_try(query: QueryNote, tables: Sequence[TableRecord], columns: Seque
 
 def estimate_view(estimate: Estimate, keys: KeySets, left: QueryNote, right: QueryNote) -> RenderableType:
     """Answer in three lines: which two columns, how correlated, and how the tables meet."""
-    names = [f"{side.table}.{side.value} ({_per_key(side)})" for side in (left, right)]
-    shares = (
-        (keys.left_containment, keys.left_distinct, left),
-        (keys.right_containment, keys.right_distinct, right),
-    )
-    parts = [
-        f"{share_of_keys(share)} of the {count_of(distinct.value, 'key')} of {side.table}"
-        for share, distinct, side in shares
-    ]
-    meet = f"They share {number_of_keys(keys.intersection)} keys: {', '.join(parts)}."
+    names, shares = [], []
+    for side, share, distinct in (
+        (left, keys.left_containment, keys.left_distinct),
+        (right, keys.right_containment, keys.right_distinct),
+    ):
+        per_key = f"{side.aggregate} per {side.key}{by_granularity(side.granularity)}"
+        names.append(f"{side.table}.{side.value} ({per_key})")
+        shares.append(f"{share_of_keys(share)} of the {count_of(distinct.value, 'key')} of {side.table}")
+    meet = f"They share {number_of_keys(keys.intersection)} keys: {', '.join(shares)}."
     return lines_of([" and ".join(names), estimate_sentence(estimate), meet])
-
-
-def _per_key(side: QueryNote) -> str:
-    by = f", by {side.granularity}" if side.granularity not in ("", "moment") else ""
-    return f"{side.aggregate} per {side.key}{by}"
 
 
 def number_of_keys(count: SetEstimate) -> str:

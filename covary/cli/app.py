@@ -69,15 +69,14 @@ def demo(keep: options.Keep = None) -> None:
 
             _, _, build_ms = _build([str(data)], folder / shown.INDEX_NAME, BuildOptions(), show_progress)
         opened = open_index(folder / shown.INDEX_NAME)
-        answers = []
-        for words, question, top in (
+        answers, flights = [], str(data / shown.FLIGHTS)
+        for words, key, top in (
             ("By airport and hour together", shown.BY_AIRPORT_AND_HOUR, 10),
             ("By time alone, as fine as each table allows", shown.BY_TIME, 20),
         ):
-            show(shown.asking_view(question, words))
-            table = data / question.file
-            answers.append(opened.query(table, question.key, question.value, top=top))
-            ask.show_hits(answers[-1], str(table), opened)
+            show(shown.asking_view(key, words))
+            answers.append(opened.query(flights, key, shown.DELAY, top=top))
+            ask.show_hits(answers[-1], flights, opened)
         show(shown.difference_view(*answers))
     show(shown.after_view(answers, build_ms, keep))
     for command in shown.next_commands(keep):
@@ -154,14 +153,16 @@ def index(
         print_json(summary.to_dict() | {"change": change.to_dict(), "elapsed_ms": elapsed_ms})
     else:
         show(build_view(summary, change, elapsed_ms))
-    wrong = []
+    complaints = []
     if summary.skipped:
-        wrong.append(f"{count_skipped(summary)} {'was' if len(summary.skipped) == 1 else 'were'} skipped")
+        complaints.append(
+            f"{count_skipped(summary)} {'was' if len(summary.skipped) == 1 else 'were'} skipped"
+        )
     if summary.damaged:
-        wrong.append(f"read though damaged: {names_of([table.name for table in summary.damaged])}")
-    if strict and wrong:
+        complaints.append(f"read though damaged: {names_of([table.name for table in summary.damaged])}")
+    if strict and complaints:
         done = f"The index is made all the same: {into}"
-        raise CovaryError(f"{'; '.join(wrong)}; --strict forbids that. {done}")
+        raise CovaryError(f"{'; '.join(complaints)}; --strict forbids that. {done}")
 
 
 def _build(

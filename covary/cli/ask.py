@@ -96,10 +96,7 @@ def pairs(
         from covary.pipeline.session import open_session
 
         check_address(master, remote)
-        with (
-            name_spark_errors(master or remote or "local[*]"),
-            open_session(None, master, remote) as running,
-        ):
+        with name_spark_errors(master or remote or "local[*]"), open_session(None, master, remote) as running:
             best = spark.pairs(opened, spark=running, on_progress=report, **chosen)
     if as_json:
         print_json(best.to_dict())

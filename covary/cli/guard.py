@@ -29,48 +29,46 @@ GROUP_LIMIT, GROUP_USE = (Path("/sys/fs/cgroup", name) for name in ("memory.max"
 def guarding(memory: str | None, *tables: str) -> Iterator[None]:
     """End the command, with a sentence, if reading tables takes too much memory or does not heed Ctrl-C.
 
-    Args:
-        memory: a size that a person gave; None: half of what is free, and 1.5 GB at least.
-        tables: that are read.
+    Without a limit that a person gave, half of the memory that is free is enough, and 1.5 GB at least.
     """
     limit = bytes_of(memory) if memory else max(DEFAULT_MEMORY, _free_memory() // 2)
     names = " and ".join(Location(table).shown for table in tables)
-    heard, told = os.pipe()
-    os.set_blocking(told, False)
-    before = signal.set_wakeup_fd(told, warn_on_full_buffer=False)
-    watching = Thread(target=_watch, args=(heard, limit, names), daemon=True)
+    signals, sender = os.pipe()
+    os.set_blocking(sender, False)
+    before = signal.set_wakeup_fd(sender, warn_on_full_buffer=False)
+    watching = Thread(target=_watch, args=(signals, limit, names), daemon=True)
     watching.start()
     try:
         yield
     finally:
         signal.set_wakeup_fd(before)
-        os.close(told)  # so the thread ends
+        os.close(sender)  # so the thread ends
         watching.join()
-        os.close(heard)
+        os.close(signals)
 
 
-def _watch(heard: int, limit: int, tables: str) -> None:
+def _watch(signals: int, limit: int, tables: str) -> None:
     while True:
         if memory_of(os.getpid()) > limit:
             too_much = f"it needs more than {limit / 1e9:.2g} GB of memory; --memory sets another limit"
             _end(USER_MISTAKE, f"can't read {tables}: {too_much}")
-        if select([heard], [], [], LOOK_SECONDS)[0]:
-            signals = os.read(heard, 1)
-            if not signals:
+        if select([signals], [], [], LOOK_SECONDS)[0]:
+            received = os.read(signals, 1)
+            if not received:
                 return
-            if signals[0] == signal.SIGINT and not _ends_soon(heard):
+            if received[0] == signal.SIGINT and not _ends_soon(signals):
                 _end(STOPPED, "stopped")
 
 
-def _ends_soon(heard: int) -> bool:
+def _ends_soon(signals: int) -> bool:
     """Whether what runs heeds Ctrl-C; a second one is for who has no patience."""
-    return bool(select([heard], [], [], PATIENCE_SECONDS)[0]) and not os.read(heard, 1)
+    return bool(select([signals], [], [], PATIENCE_SECONDS)[0]) and not os.read(signals, 1)
 
 
-def _end(code: int, why: str) -> None:
+def _end(code: int, reason: str) -> None:
     if sys.stderr.isatty():
         os.write(2, LINE_ANEW.encode())
-    complain(why)
+    complain(reason)
     os._exit(code)
 
 

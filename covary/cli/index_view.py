@@ -102,8 +102,8 @@ def _list_losses(index: IndexSummary) -> list[str]:
     if index.unsketched:
         has = "has" if len(index.unsketched) == 1 else "have"
         tables = count_of(len(index.unsketched), "table")
-        why = "no rows, no key column or no number column"
-        lines.append(f"{tables} {has} nothing to sketch ({why}): {names_of(index.unsketched)}.")
+        reason = "no rows, no key column or no number column"
+        lines.append(f"{tables} {has} nothing to sketch ({reason}): {names_of(index.unsketched)}.")
     if index.ambiguous:
         columns = count_of(len(index.ambiguous), "column of dates")
         read = f"read as month first: {names_of(index.ambiguous)}"

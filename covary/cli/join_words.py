@@ -14,23 +14,27 @@ def column_of(hit: Hit) -> str:
     return hit.value if hit.aggregate == "mean" else f"{hit.aggregate} of {hit.value}"
 
 
+def by_granularity(granularity: str) -> str:
+    """Say by what times were joined, where not as they are."""
+    return "" if granularity in ("", "moment") else f", by {granularity}"
+
+
 def how_it_joins(hit: Hit, query: QueryNote) -> str:
     """Say in words on what a hit joins, and how the rows of one key became one number."""
-    parts = [" and ".join(f"{mine} = {hit.table}.{other}" for mine, other in hit.met)]
-    rounded = hit.granularity not in ("", "moment")
-    if rounded:
-        parts[0] += f", by {hit.granularity}"
-    per = hit.granularity if rounded and len(hit.met) == 1 else "key"
+    by = by_granularity(hit.granularity)
+    parts = [" and ".join(f"{mine} = {hit.table}.{other}" for mine, other in hit.met) + by]
+    per = hit.granularity if by and len(hit.met) == 1 else "key"
     if hit.granularity != query.granularity and hit.query_rows_per_key >= SEVERAL:
-        parts.append(f"{_average(hit.query_rows_per_key)} of your rows per {per} {_folded(query.aggregate)}")
+        rows = f"{_average(hit.query_rows_per_key)} of your rows"
+        parts.append(f"{rows} per {per} {_how_folded(query.aggregate)}")
     if hit.rows_per_key >= SEVERAL:
-        parts.append(f"{_average(hit.rows_per_key)} rows per {per} {_folded(hit.aggregate)}")
+        parts.append(f"{_average(hit.rows_per_key)} rows per {per} {_how_folded(hit.aggregate)}")
     if hit.hosts is not None:
         parts.append(f"few keys, as in {count_of(hit.hosts, 'table')}")
     return printable("; ".join(parts))
 
 
-def _folded(aggregate: str) -> str:
+def _how_folded(aggregate: str) -> str:
     # An index may name an aggregate that no covary has.
     return AGGREGATES[aggregate].words if aggregate in AGGREGATES else f"to their {aggregate}"
 
@@ -68,11 +72,9 @@ def _explanation(hit: Hit, query: QueryNote) -> list[str]:
         (hit.table, hit.rows, hit.distinct_keys, hit.rows_per_key, hit.aggregate),
     )
     for table, rows, keys, per_key, aggregate in sides:
-        folded = (
-            f"{_average(per_key)} rows per key {_folded(aggregate)}"
-            if per_key >= SEVERAL
-            else "one row per key"
-        )
+        folded = "one row per key"
+        if per_key >= SEVERAL:
+            folded = f"{_average(per_key)} rows per key {_how_folded(aggregate)}"
         lines.append(f"  {table}: {count_of(rows, 'row')}, {count_of(keys, 'key')}, {folded}")
     lines.append(f"  {count_of(hit.join_size, 'key')} in both")
     return lines

@@ -31,15 +31,19 @@ ONE_TABLE = (
 )
 KEYS_PER_SKETCH = "Keys per sketch; more is surer and larger."
 HASHES = "xxhash64, or murmur3 for the paper's 32 bits."
-AGGREGATES = "How rows of one key become one number: {aggregates}."
 
 
 def _argument(metavar: str, help: str) -> object:
     return typer.Argument(metavar=metavar, show_default=False, help=help)
 
 
+def _option(metavar: str, help: str, default: str | bool = True, name: str | None = None) -> object:
+    """Make an option with a value, named as its parameter is; `default` says what holds without it."""
+    return typer.Option(*([name] if name else []), metavar=metavar, show_default=default, help=help)
+
+
 def _required(metavar: str, help: str) -> object:
-    return typer.Option(metavar=metavar, show_default=False, help=help)
+    return _option(metavar, help, default=False)
 
 
 def _flag(name: str, help: str) -> object:
@@ -49,11 +53,9 @@ def _flag(name: str, help: str) -> object:
 
 
 def query_options(*names: str, **changed: tuple[object, str]) -> Callable[[Function], Function]:
-    """Give a command options of a query: their defaults and words are those of covary.query.options.
+    """Give a command some options of a query: their defaults and words are those of covary.query.options.
 
-    Args:
-        names: of the options.
-        changed: the default and the words of those that are otherwise in this command.
+    Only `changed` ones have a default and words that are this command's own.
     """
 
     def give(command: Function) -> Function:
@@ -70,7 +72,7 @@ def _as_parameter(name: str, default: object = None, words: str = "") -> Paramet
     flags = f"--{name.replace('_', '-')}"
     if option.value:
         shown = option.none_means if default is None and option.none_means else True
-        info = typer.Option(flags, metavar=option.value, help=words, show_default=shown)
+        info = _option(option.value, words, shown, flags)
     else:
         info = _flag(flags, words)
     return own.replace(default=default, annotation=Annotated[own.annotation, info])
@@ -119,7 +121,6 @@ Strict = Annotated[
         "Exit with 2 if a table or source was skipped, or a table is damaged; the rest is indexed.",
     ),
 ]
-
 Fresh = Annotated[bool, _flag("--fresh", "Forget what the index holds and start over.")]
 KeepMissing = Annotated[bool, _flag("--keep-missing", "Keep tables that are gone from their source.")]
 Checksum = Annotated[
@@ -135,78 +136,53 @@ TrustSources = Annotated[
         "Read sources too that INDEX names and you never gave it on this machine; it remembers that.",
     ),
 ]
-IndexSize = Annotated[
-    int | None,
-    typer.Option("--size", metavar="N", show_default="1024", help=KEYS_PER_SKETCH),
-]
-IndexHash = Annotated[
-    str | None,
-    typer.Option("--hash", metavar="NAME", show_default="xxhash64", help=HASHES),
-]
-Size = Annotated[int, typer.Option(metavar="N", help=KEYS_PER_SKETCH)]
-Hash = Annotated[str, typer.Option(metavar="NAME", help=HASHES)]
+
+Size = Annotated[int, _option("N", KEYS_PER_SKETCH)]
+IndexSize = Annotated[int | None, _option("N", KEYS_PER_SKETCH, "1024", "--size")]
+Hash = Annotated[str, _option("NAME", HASHES)]
+IndexHash = Annotated[str | None, _option("NAME", HASHES, "xxhash64", "--hash")]
 Aggregates = Annotated[
     list[str] | None,
-    typer.Option(metavar="NAME", show_default="mean", help=AGGREGATES + " Several give a sketch each."),
+    _option(
+        "NAME", "How rows of one key become one number: {aggregates}. Several give a sketch each.", "mean"
+    ),
 ]
 Keys = Annotated[
     list[str] | None,
-    typer.Option(
-        metavar="COLUMN", help="Only these columns are keys; COLUMN,COLUMN is one key of two columns."
-    ),
+    _option("COLUMN", "Only these columns are keys; COLUMN,COLUMN is one key of two columns."),
 ]
+Values = Annotated[list[str] | None, _option("COLUMN", "Only these columns are numbers.")]
 KeyText = Annotated[
     str | None,
-    typer.Option(
-        "--keys",
-        metavar="NAME",
-        show_default="canonical; exact with murmur3",
-        help="canonical: 07030 meets 7030, 1/5/2013 meets 2013-01-05, MANHATTAN meets Manhattan, CIV meets "
+    _option(
+        "NAME",
+        "canonical: 07030 meets 7030, 1/5/2013 meets 2013-01-05, MANHATTAN meets Manhattan, CIV meets "
         "Ivory Coast; or exact: raw text, as in the paper.",
+        "canonical; exact with murmur3",
+        "--keys",
     ),
 ]
-Values = Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="Only these columns are numbers.")]
 Runner = Annotated[
     str | None,
-    typer.Option(
-        metavar="NAME",
-        show_default="spark, where it is installed",
-        help="Who reads the tables: spark, or process: this machine alone, without Spark and Java.",
+    _option(
+        "NAME",
+        "Who reads the tables: spark, or process: this machine alone, without Spark and Java.",
+        "spark, where it is installed",
     ),
 ]
-Master = Annotated[
-    str | None, typer.Option(metavar="URL", show_default="local[*]", help="The Spark master to run on.")
-]
-Remote = Annotated[
-    str | None, typer.Option(metavar="URL", help="The Spark Connect server to run on, instead.")
-]
+Master = Annotated[str | None, _option("URL", "The Spark master to run on.", "local[*]")]
+Remote = Annotated[str | None, _option("URL", "The Spark Connect server to run on, instead.")]
 TableTimeout = Annotated[
     float | None,
-    typer.Option(
-        metavar="SECONDS",
-        show_default="600, more for a large table",
-        help="Skip a table that takes longer, or a part of a large one that does.",
+    _option(
+        "SECONDS",
+        "Skip a table that takes longer, or a part of a large one that does.",
+        "600, more for a large table",
     ),
 ]
-Memory = Annotated[
-    str | None,
-    typer.Option(
-        metavar="SIZE", show_default="1.5GB", help="Skip a table that a worker needs more memory for."
-    ),
-]
+Memory = Annotated[str | None, _option("SIZE", "Skip a table that a worker needs more memory for.", "1.5GB")]
 OwnMemory = Annotated[
-    str | None,
-    typer.Option(
-        "--memory",
-        metavar="SIZE",
-        show_default="half of what is free",
-        help="End if your table takes more memory.",
-    ),
+    str | None, _option("SIZE", "End if your table takes more memory.", "half of what is free", "--memory")
 ]
-TableName = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Show what each column of this table serves as.")
-]
-Keep = Annotated[
-    Path | None,
-    typer.Option(metavar="FOLDER", help="Keep the data and the index in this folder, to go on with."),
-]
+TableName = Annotated[str | None, _option("NAME", "Show what each column of this table serves as.")]
+Keep = Annotated[Path | None, _option("FOLDER", "Keep the data and the index in this folder, to go on with.")]

@@ -4,9 +4,9 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from covary.cli.answer_view import interval_words, r_cell, sample_words
-from covary.cli.join_words import column_of
+from covary.cli.join_words import by_granularity, column_of
 from covary.cli.words import chance_of, count_of, duration, lines_of, printable, table_of
-from covary.query.all_pairs import Pair, Pairs
+from covary.query.all_pairs import Pairs
 
 WIDE = 120
 
@@ -26,13 +26,11 @@ def pairs_view(pairs: Pairs, width: int) -> RenderableType:
             Text(sample_words(hit)),
             Text(chance_of(hit.q_value)),
         ]
-        table.add_row(*cells, *([Text(printable(_keys(pair)))] if on else []))
+        if on:
+            keys = " and ".join(f"{mine} = {other}" for mine, other in hit.met)
+            cells.append(Text(printable(keys + by_granularity(hit.granularity))))
+        table.add_row(*cells)
     return Group(*([table] if len(pairs) else []), lines_of([_closing(pairs)]))
-
-
-def _keys(pair: Pair) -> str:
-    by = f", by {pair.right.granularity}" if pair.right.granularity not in ("", "moment") else ""
-    return " and ".join(f"{mine} = {other}" for mine, other in pair.right.met) + by
 
 
 def _closing(pairs: Pairs) -> str:

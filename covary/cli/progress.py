@@ -41,7 +41,7 @@ def showing_progress() -> "Iterator[OnProgress]":
     """Give a function that shows how far a build is."""
     screen = console(stderr=True)
     if not screen.is_terminal:
-        yield _lines_now_and_then(time.monotonic)
+        yield _lines_of_build()
         return
     with _bar(screen) as show:
         yield show
@@ -51,9 +51,7 @@ def showing_progress() -> "Iterator[OnProgress]":
 def showing_work(words: str = COLUMNS, first: str = "") -> Iterator[Callable[[int, int], None]]:
     """Show that a command is at work once it takes more than a moment; give a function that reports progress.
 
-    Args:
-        words: a format of the progress, with `done` and `total`.
-        first: what to show before the first report.
+    `words` is a format with `done` and `total`; before the first report, `first` is shown.
     """
     screen = console(stderr=True)
     if not screen.is_terminal:
@@ -86,36 +84,26 @@ def _later(seconds: float, act: Callable[[], None]) -> Iterator[Timer]:
 
 
 @contextmanager
-def _lines_of_work(words: str, first: str) -> Iterator[Callable[[int, int], None]]:
-    report = _line_now_and_then(words, time.monotonic)
+def _lines_of_work(
+    words: str, first: str, clock: Callable[[], float] = time.monotonic
+) -> Iterator[Callable[[int, int], None]]:
+    last_time = clock()
     with _later(SECONDS_BETWEEN_LINES, lambda: typer.echo(first, err=True) if first else None) as not_yet:
 
         def show(done: int, total: int) -> None:
+            nonlocal last_time
             not_yet.cancel()
-            report(done, total)
+            if clock() - last_time >= SECONDS_BETWEEN_LINES:
+                last_time = clock()
+                typer.echo(words.format(done=done, total=total), err=True)
 
         yield show
 
 
-def _line_now_and_then(words: str, clock: Callable[[], float]) -> Callable[[int, int], None]:
-    last_time = clock()
-
-    def show(done: int, total: int) -> None:
-        nonlocal last_time
-        if clock() - last_time >= SECONDS_BETWEEN_LINES:
-            last_time = clock()
-            typer.echo(words.format(done=done, total=total), err=True)
-
-    return show
-
-
 @contextmanager
 def _bar(screen: Console) -> "Iterator[OnProgress]":
-    spinner, text, clock = (
-        SpinnerColumn(),
-        TextColumn("{task.description}", markup=False),
-        TimeElapsedColumn(),
-    )
+    spinner, clock = SpinnerColumn(), TimeElapsedColumn()
+    text = TextColumn("{task.description}", markup=False)
     with Bar(spinner, text, clock, console=screen, transient=True) as bar:
         task = bar.add_task("Looking for tables ...", total=None)
 
@@ -128,16 +116,16 @@ def _bar(screen: Console) -> "Iterator[OnProgress]":
         yield show
 
 
-def _lines_now_and_then(clock: Callable[[], float]) -> "OnProgress":
-    last_time, last_line = clock(), ""
+def _lines_of_build() -> "OnProgress":
+    last_time, last_line = time.monotonic(), ""
 
     def show(now: "Progress") -> None:
         nonlocal last_time, last_line
         line = progress_line(now, PIPE_WIDTH)
         # The last line is shown whenever an earlier one was, so that nobody is left at "2 of 5".
-        due = clock() - last_time >= SECONDS_BETWEEN_LINES or (last_line and now.done == now.total)
-        if due and line != last_line:
-            last_time, last_line = clock(), line
+        is_due = time.monotonic() - last_time >= SECONDS_BETWEEN_LINES
+        if line != last_line and (is_due or (last_line and now.done == now.total)):
+            last_time, last_line = time.monotonic(), line
             typer.echo(line, err=True)
 
     return show

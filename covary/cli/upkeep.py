@@ -12,11 +12,7 @@ if TYPE_CHECKING:
     from covary.index.history import Change
 
 
-def info(
-    index: options.IndexFolder,
-    table: options.TableName = None,
-    as_json: options.Json = False,
-) -> None:
+def info(index: options.IndexFolder, table: options.TableName = None, as_json: options.Json = False) -> None:
     """Tell what an index holds, with which settings, and what was skipped and why.
 
     covary info my.covary

@@ -19,27 +19,16 @@ from covary.sketching.hashing import HashScheme
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """The state of every file of an index, once all were read.
+    """The state of every file of an index, once all were read."""
 
-    Attributes:
-        index: where it is.
-        segments: how many it has.
-        files: how many were read.
-        bytes: of all of them.
-        damaged: by file, what is wrong with it.
-        damaged_segments: the names of the segments that they are of.
-        left_over: what a writer left that was killed; the next one removes it.
-        not_ours: what covary did not write, as far as can be told; it is left alone.
-    """
-
-    index: str
-    segments: int
-    files: int
-    bytes: int
-    damaged: dict[str, str]
-    damaged_segments: tuple[str, ...]
-    left_over: tuple[str, ...]
-    not_ours: tuple[str, ...] = ()
+    index: str  # where it is
+    segments: int  # how many it has
+    files: int  # how many were read
+    bytes: int  # of all of them
+    damaged: dict[str, str]  # by file, what is wrong with it
+    damaged_segments: tuple[str, ...]  # the names of those that they are of
+    left_over: tuple[str, ...]  # what a writer left that was killed; the next one removes it
+    not_ours: tuple[str, ...] = ()  # what covary did not write, as far as can be told; it is left alone
 
 
 def check_index(index: str | Path, on_progress: OnCount | None = None) -> Inspection:
@@ -59,54 +48,48 @@ def check_index(index: str | Path, on_progress: OnCount | None = None) -> Inspec
 
 def _inspect(index: Path, manifest: Manifest, on_progress: OnCount | None) -> Inspection:
     total = sum(len(segment.files) for segment in manifest.segments)
-    damaged: dict[str, str] = {}
-    segments: dict[str, None] = {}
+    damaged: dict[Path, str] = {}
+    damaged_segments: list[str] = []
     done = 0
     for segment in manifest.segments:
+        folder = segment_folder(index, segment)
+        damage: dict[Path, str] = {}
         for name, expected in segment.files.items():
-            file = segment_folder(index, segment) / name
-            wrong = _wrong_with(file, expected, read=True)
-            if wrong:
-                damaged[str(file.relative_to(index))] = wrong
-                segments[segment.name] = None
+            if reason := _damage_of_file(folder / name, expected, read=True):
+                damage[folder / name] = reason
             done += 1
             if on_progress:
                 on_progress(done, total)
-        folder = segment_folder(index, segment)
-        if segment.name not in segments and (wrong := _wrong_inside(folder, segment, manifest.config.scheme)):
-            damaged[str(folder.relative_to(index))] = wrong
-            segments[segment.name] = None
-    left = tuple(find_left_over(index, manifest))
-    others = find_foreign_files(index, manifest, left)
+        if not damage and (reason := _damage_inside(folder, segment, manifest.config.scheme)):
+            damage[folder] = reason
+        if damage:
+            damaged |= damage
+            damaged_segments.append(segment.name)
+    left = list(find_left_over(index, manifest))
     return Inspection(
         str(index),
         len(manifest.segments),
         total,
         manifest.bytes,
-        damaged,
-        tuple(segments),
+        {str(path.relative_to(index)): reason for path, reason in damaged.items()},
+        tuple(damaged_segments),
         tuple(map(str, left)),
-        tuple(map(str, others)),
+        tuple(map(str, find_foreign_files(index, manifest, left))),
     )
 
 
-def require_whole(index: Path, stored: StoredSegment) -> None:
-    """Refuse a segment with a file that is missing or of another size."""
-    _require_files(index, stored, read=False)
+def require_whole(index: Path, stored: StoredSegment, *, read: bool = False) -> None:
+    """Refuse a segment with a file that is missing or of another size; or altered, if they are to be read."""
+    for name, expected in stored.files.items():
+        file = segment_folder(index, stored) / name
+        if reason := _damage_of_file(file, expected, read=read):
+            raise DamagedIndex(f"{file} is damaged: {reason}; covary check {index} lists all that is")
 
 
 def require_sound(index: Path, stored: StoredSegment, scheme: HashScheme) -> None:
     """Refuse a segment with any damage: every bit of it is read."""
-    _require_files(index, stored, read=True)
+    require_whole(index, stored, read=True)
     require_sound_segment(open_segment(segment_folder(index, stored), stored), scheme)
-
-
-def _require_files(index: Path, stored: StoredSegment, *, read: bool) -> None:
-    for name, expected in stored.files.items():
-        file = segment_folder(index, stored) / name
-        wrong = _wrong_with(file, expected, read=read)
-        if wrong:
-            raise DamagedIndex(f"{file} is damaged: {wrong}; covary check {index} lists all that is")
 
 
 def require_sound_segment(segment: Segment, scheme: HashScheme) -> None:
@@ -127,7 +110,7 @@ def require_sound_segment(segment: Segment, scheme: HashScheme) -> None:
         _ = arrays[name]  # what no query follows may be altered too
 
 
-def _wrong_inside(folder: Path, stored: StoredSegment, scheme: HashScheme) -> str:
+def _damage_inside(folder: Path, stored: StoredSegment, scheme: HashScheme) -> str:
     """Say what of a segment, whose files are as they were written, can't be what covary writes."""
     try:
         require_sound_segment(open_segment(folder, stored), scheme)
@@ -136,7 +119,7 @@ def _wrong_inside(folder: Path, stored: StoredSegment, scheme: HashScheme) -> st
     return ""
 
 
-def _wrong_with(file: Path, expected: StoredFile, *, read: bool) -> str:
+def _damage_of_file(file: Path, expected: StoredFile, *, read: bool) -> str:
     try:
         require_folder(file.parent)
         require_file(file)

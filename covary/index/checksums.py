@@ -20,19 +20,12 @@ PIECES_AT_ONCE = 64  # what a core keeps near while it adds up
 
 
 class CheckedArray(NamedTuple):
-    """An array, and what tells which of its pieces are known to be as they were written.
+    """An array, and what tells which of its pieces are known to be as they were written."""
 
-    Attributes:
-        array: as it lies on disk or in memory.
-        content: its bytes.
-        sums: the checksum of each piece.
-        seen: for each piece 1 once it was held against its checksum; all 1 in memory.
-    """
-
-    array: Array
-    content: Bytes
-    sums: Words
-    seen: Bytes
+    array: Array  # as it lies on disk or in memory
+    content: Bytes  # the same as bytes
+    sums: Words  # the checksum of each piece
+    seen: Bytes  # for each piece 1 once it was held against its checksum; all 1 in memory
 
 
 def piece_count(length: int) -> int:
@@ -47,8 +40,8 @@ def checksums_of(array: Array) -> Words:
     sums = np.empty(piece_count(content.size), dtype=np.uint64)
     words = content[: whole * PIECE_BYTES].view(np.uint64).reshape(whole, PIECE_WORDS)
     for first in range(0, whole, PIECES_AT_ONCE):
-        some = words[first : first + PIECES_AT_ONCE]
-        sums[first : first + len(some)] = _sums(some, PIECE_BYTES)
+        batch = words[first : first + PIECES_AT_ONCE]
+        sums[first : first + len(batch)] = _sums(batch, PIECE_BYTES)
     rest = content[whole * PIECE_BYTES :]
     if rest.size:
         last = np.zeros(PIECE_BYTES, dtype=np.uint8)

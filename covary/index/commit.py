@@ -60,19 +60,12 @@ NOTHING_KNOWN: Known = {}
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A change being made to an index.
-
-    Attributes:
-        index: its folder.
-        folder: for what is being written.
-        before: the manifest's text when the change began, if there was one.
-        known: the segments that this manifest named, with the names of their files.
-    """
+    """A change being made to an index."""
 
     index: Path
-    folder: Path
-    before: str | None
-    known: Known
+    folder: Path  # for what is being written
+    before: str | None  # the manifest's text when the change began
+    known: Known  # the segments that this manifest named, with the names of their files
 
 
 @contextmanager
@@ -84,7 +77,7 @@ def open_draft(index: Path) -> Iterator[Draft]:
     made_index = False
     try:
         made_index = not index.exists()
-        there = _require_own(index)
+        names_before = _require_own(index)
         index.mkdir(parents=True, exist_ok=True)
         set_mark(index)
         with _only_writer(index) as alone:
@@ -98,8 +91,8 @@ def open_draft(index: Path) -> Iterator[Draft]:
                 yield draft
             finally:
                 _remove_scratch(draft.folder)
-                if alone and MANIFEST not in there and not os.path.lexists(index / MANIFEST):
-                    _undo(index, there)
+                if alone and MANIFEST not in names_before and not os.path.lexists(index / MANIFEST):
+                    _undo(index, names_before)
     except ConnectionError:  # of Spark's, not of the disk's
         raise
     except OSError as problem:
@@ -118,13 +111,13 @@ def _require_own(index: Path) -> Collection[str]:
         raise CannotWrite(f"{index} is a file; name a folder for the index")
     if not _is_own(index):
         time.sleep(A_MOMENT)  # another first build, which failed, may be taking away what it made
-    there = _names_in(index)
+    names = _names_in(index)
     if _is_own(index):
         require_own_history(index)
-        if SEGMENTS in there:
+        if SEGMENTS in names:
             require_folder(index / SEGMENTS)
-        return there
-    if MANIFEST in there:
+        return names
+    if MANIFEST in names:
         raise CannotWrite(
             f"{index} is not a covary index: its {MANIFEST} is of something else, or was altered; "
             f"choose a new folder; nothing was changed"
@@ -134,11 +127,13 @@ def _require_own(index: Path) -> Collection[str]:
 
 def _is_own(index: Path) -> bool:
     """Whether a folder is empty, or shows by its mark or its manifest that covary writes in it."""
-    return (
-        has_mark(index)
-        or bool(segments_named(_manifest_text_if_plain(index)))
-        or not {*_names_in(index)} - {MARK}  # which may be empty, of a build killed while writing it
-    )
+    # A mark that is alone may be empty, of a build that was killed while writing it.
+    if has_mark(index) or not {*_names_in(index)} - {MARK}:
+        return True
+    try:
+        return bool(segments_named(_manifest_text(index) or ""))
+    except NotPlain:
+        return False
 
 
 def _names_in(index: Path) -> list[str]:
@@ -220,13 +215,6 @@ def _manifest_text(index: Path) -> str | None:
         return read_plain(index / MANIFEST, LARGEST_MANIFEST).decode(errors="replace")
     except FileNotFoundError:
         return None
-
-
-def _manifest_text_if_plain(index: Path) -> str:
-    try:
-        return _manifest_text(index) or ""
-    except NotPlain:
-        return ""
 
 
 def find_left_over(index: Path, manifest: Manifest, known: Known = NOTHING_KNOWN) -> Iterator[Path]:
@@ -318,15 +306,15 @@ def _is_alive(scratch: str) -> bool:
     return host == socket.gethostname() and rest.isdigit() and Path("/proc", rest).exists()
 
 
-def _undo(index: Path, there: Collection[str]) -> None:
+def _undo(index: Path, names_before: Collection[str]) -> None:
     """Remove what a first build made that failed, but not what was there before."""
     for folder in _segments_of_ours(index, frozenset(), NOTHING_KNOWN):
         _discard(folder, index)
-    if SEGMENTS not in there:
+    if SEGMENTS not in names_before:
         with suppress(OSError):  # somebody has put something in it
             (index / SEGMENTS).rmdir()
     for name in (HISTORY, LOCK, MARK):  # by its mark alone the folder is known again, if we die here
-        if name not in there:
+        if name not in names_before:
             (index / name).unlink(missing_ok=True)
 
 
@@ -363,8 +351,7 @@ def commit(draft: Draft, manifest: Manifest, change: Change | None = None) -> No
         raise IndexBusy(
             f"{index} was changed by another covary in the meantime; nothing of this one was kept"
         )
-    _set_aside_if_full(index / HISTORY)
-    _part_from_copies(index / HISTORY, draft)
+    _prepare_history(draft)
     append_change(index, change or Change.of("write", manifest), text)
     if draft.before and not draft.known:
         _set_aside(index / MANIFEST)
@@ -392,25 +379,23 @@ def _put_in_place(draft: Draft, segment: StoredSegment) -> None:
     new.rename(target)
 
 
-def _set_aside(path: Path, why: str = "damaged") -> None:
+def _set_aside(path: Path, label: str = "damaged") -> None:
     """Give another name to what is in the way, and may not be covary's."""
-    path.rename(path.with_name(f"{path.name}.{why}-{uuid.uuid4().hex[:12]}"))
+    path.rename(path.with_name(f"{path.name}.{label}-{uuid.uuid4().hex[:12]}"))
 
 
-def _set_aside_if_full(history: Path) -> None:
-    """Begin another history before one is so long that it is not read any more, nor may be copied."""
+def _prepare_history(draft: Draft) -> None:
+    """Begin another history before one is too long to be read; part one that has other names from them."""
+    history = draft.index / HISTORY
     with suppress(FileNotFoundError):
-        if history.lstat().st_size > FULL_HISTORY:
+        status = history.lstat()
+        if status.st_size > FULL_HISTORY:
             _set_aside(history, "older")
-
-
-def _part_from_copies(file: Path, draft: Draft) -> None:
-    """Give a file that is to be written to a copy of its own, if it has other names, as in some backups."""
-    with suppress(FileNotFoundError):
-        require_file(file)
-        if file.lstat().st_nlink > 1:
-            shutil.copyfile(file, draft.folder / file.name)
-            (draft.folder / file.name).replace(file)
+            return
+        require_file(history)
+        if status.st_nlink > 1:  # as in some backups, which must not change with it
+            shutil.copyfile(history, draft.folder / HISTORY)
+            (draft.folder / HISTORY).replace(history)
 
 
 def _to_disk(path: Path) -> None:

@@ -33,37 +33,22 @@ NAMES_KEPT = 100  # of each kind: a first build may have a hundred thousand
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One commit: what was asked for, and which tables it touched.
+    """One commit: what was asked for, and how many tables it touched."""
 
-    Attributes:
-        command: "index", "remove" or "compact".
-        time: when, in seconds since 1970.
-        new: tables that were not in the index before.
-        changed: tables that were read again.
-        removed: tables that are gone.
-        lost: tables that are there, and can't be read any more.
-        kept: tables left as they were.
-        skipped: what could not be read, at this time or before.
-        segments: how many the index has now.
-        bytes: what it takes on disk now.
-        seconds: how long it took.
-        names: the first hundred of the tables that are "new", "changed", "removed" and "lost".
-        manifest: checksum of the manifest that it made.
-    """
-
-    command: str
-    time: float
-    new: int = 0
-    changed: int = 0
-    removed: int = 0
-    lost: int = 0
-    kept: int = 0
-    skipped: int = 0
-    segments: int = 0
-    bytes: int = 0
-    seconds: float = 0.0
+    command: str  # "index", "remove" or "compact"
+    time: float  # seconds since 1970
+    new: int = 0  # tables that were not in the index before
+    changed: int = 0  # tables that were read again
+    removed: int = 0  # tables that are gone
+    lost: int = 0  # tables that are there, and can't be read any more
+    kept: int = 0  # tables left as they were
+    skipped: int = 0  # what could not be read, at this time or before
+    segments: int = 0  # how many the index has now
+    bytes: int = 0  # what it takes on disk now
+    seconds: float = 0.0  # how long it took
+    # The first hundred of the tables that are "new", "changed", "removed" and "lost".
     names: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    manifest: str = ""
+    manifest: str = ""  # checksum of the manifest that it made
 
     @classmethod
     def of(
@@ -75,15 +60,9 @@ class Change:
         kept: int = 0,
         skipped: int = 0,
     ) -> "Change":
-        """Tell of a commit.
+        """Tell of a commit that makes a manifest, and that began at `started` by the clock of `time.time`.
 
-        Args:
-            command: that makes it.
-            manifest: that it makes.
-            started: when it began, by the clock of `time.time`.
-            touched: names of tables that are "new", "changed", "removed" and "lost".
-            kept: how many tables were left as they were.
-            skipped: how many could not be read, at this time or before.
+        `touched` has the names of tables that are "new", "changed", "removed" and "lost".
         """
         now = time.time()
         touched = touched or {}
@@ -125,7 +104,7 @@ def append_change(index: Path, change: Change, manifest: str) -> None:
         size = stream.seek(0, os.SEEK_END)
         stream.seek(max(0, size - LONGEST_TAIL))
         tail = stream.read(LONGEST_TAIL)
-        dropped = tail[len(_what_counts(tail, _present(index))) :]
+        dropped = tail[len(_committed_lines(tail, _mark_of_manifest(index))) :]
         if all(map(_is_ours, dropped.splitlines())):
             size -= len(dropped)
             stream.truncate(size)
@@ -142,19 +121,19 @@ def read_history(index: str | Path) -> list[Change]:
     folder = Path(index)
     read_manifest(folder)  # it must be one
     try:
-        present = _present(folder)  # first: a line for a newer manifest does no harm
+        mark = _mark_of_manifest(folder)  # first: a line for a newer manifest does no harm
         content = read_plain(folder / HISTORY, LARGEST_HISTORY)
         if (lines := content.count(b"\n")) > MOST_COMMITS:
             raise NotPlain(0, f"its {lines:,} lines are more than any such file of covary's has")
-        return [_change_from(json.loads(line)) for line in _what_counts(content, present).splitlines()]
+        return [_change_from(json.loads(line)) for line in _committed_lines(content, mark).splitlines()]
     except FileNotFoundError:
         return []
     except PermissionError:
         raise NotAnIndex(f"no permission to read {folder / HISTORY}") from None
     except (ValueError, TypeError, RecursionError, OSError) as problem:
-        why = f" ({problem.strerror})" if isinstance(problem, NotPlain) else ""
+        reason = f" ({problem.strerror})" if isinstance(problem, NotPlain) else ""
         raise DamagedIndex(
-            f"{folder / HISTORY} is damaged; remove it, the index itself does not need it{why}"
+            f"{folder / HISTORY} is damaged; remove it, the index itself does not need it{reason}"
         ) from None
 
 
@@ -162,11 +141,11 @@ def _change_from(line: dict[str, Any]) -> Change:
     """Read a line, without what another covary may have written in it."""
     change = Change(**{each.name: line[each.name] for each in fields(Change) if each.name in line})
     for each in fields(Change):
-        kind, value = each.type, getattr(change, each.name)
+        value = getattr(change, each.name)
         beyond = LAST_SECOND if each.name == "time" else MOST
-        if kind in {"int", "float", int, float} and (isinstance(value, bool) or not 0 <= value < beyond):
+        if each.type in {int, float} and (isinstance(value, bool) or not 0 <= value < beyond):
             raise TypeError(f"{each.name} is no number of its kind")
-        if kind in {"str", str} and not isinstance(value, str):
+        if each.type is str and not isinstance(value, str):
             raise TypeError(f"{each.name} is no text")
     if not (isinstance(change.names, dict) and all(map(_are_texts, change.names.values()))):
         raise TypeError("names are listed by kind")
@@ -182,7 +161,7 @@ def _is_ours(line: bytes) -> bool:
     return line.startswith(LINE_START) or LINE_START.startswith(line)
 
 
-def _present(index: Path) -> bytes | None:
+def _mark_of_manifest(index: Path) -> bytes | None:
     """Return what the line of the present manifest holds; None, if there is no manifest."""
     try:
         return f'"manifest": "{_checksum(read_plain(index / MANIFEST, LARGEST_MANIFEST))}"'.encode()
@@ -190,12 +169,12 @@ def _present(index: Path) -> bytes | None:
         return None
 
 
-def _what_counts(lines: bytes, present: bytes | None) -> bytes:
+def _committed_lines(lines: bytes, mark: bytes | None) -> bytes:
     """Return the lines up to the one that tells of the present manifest; all, if none does."""
-    if present is None:
+    if mark is None:
         return b""
     whole = [line for line in lines.splitlines(keepends=True) if line.endswith(b"\n")]
-    last = max((position for position, line in enumerate(whole) if present in line), default=len(whole) - 1)
+    last = max((position for position, line in enumerate(whole) if mark in line), default=len(whole) - 1)
     return b"".join(whole[: last + 1])
 
 

@@ -55,24 +55,14 @@ SCRATCH = ".building-"  # how the folders begin in which writers work
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """The settings of an index and the segments that make it up.
+    """The settings of an index and the segments that make it up."""
 
-    Attributes:
-        config: how every sketch was made.
-        segments: in the order in which they are asked.
-        sources: what the collection is made of, sorted.
-        keys: the only columns that are keys; empty: any that can be.
-        values: the only columns that are numbers.
-        excluded: tables that were removed by hand, and stay away while their source holds them.
-        format: of the files.
-    """
-
-    config: SketchConfig
-    segments: tuple[StoredSegment, ...]
-    sources: tuple[str, ...] = ()
-    keys: tuple[str, ...] = ()
-    values: tuple[str, ...] = ()
-    excluded: tuple[str, ...] = ()
+    config: SketchConfig  # of every sketch
+    segments: tuple[StoredSegment, ...]  # in the order in which they are asked
+    sources: tuple[str, ...] = ()  # what the collection is made of, sorted
+    keys: tuple[str, ...] = ()  # the only columns that are keys; empty: any that can be
+    values: tuple[str, ...] = ()  # the only columns that are numbers; empty: any that can be
+    excluded: tuple[str, ...] = ()  # tables removed by hand: they stay away while their source holds them
     format: int = FORMAT
 
     @property
@@ -97,16 +87,16 @@ def parse_manifest(text: str) -> Manifest:
 def read_manifest(index: Path) -> Manifest:
     """Read the manifest, refusing what is not an index or is of another format version."""
     file = index / MANIFEST
-    text = _text_of(index)
+    text = _read_text(index)
     sealed = sealed_content(text)
-    content = _content_of(text) if sealed is None else sealed
+    content = _parse_json(text) if sealed is None else sealed
     remedy = f"rebuild the index with covary index --into {index} --fresh"
     if sealed is None and not has_mark(index):
         raise NotAnIndex(
             f"{index} is not a covary index: its {MANIFEST} is of something else, or was altered; "
             f"put the right one back, or name another folder"
         )
-    if not isinstance(content, dict) or not _counts(content.get("format"), 1 << 16):
+    if not isinstance(content, dict) or not _is_count(content.get("format"), 1 << 16):
         raise DamagedIndex(f"{file} is damaged: it is not a manifest; {remedy}")
     if content["format"] != FORMAT:
         raise UnsupportedFormat(
@@ -133,14 +123,14 @@ def read_manifest(index: Path) -> Manifest:
     return manifest
 
 
-def _content_of(text: str) -> object:
+def _parse_json(text: str) -> object:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
         return None
 
 
-def _text_of(index: Path) -> str:
+def _read_text(index: Path) -> str:
     file = index / MANIFEST
     try:
         return read_plain(file, LARGEST_MANIFEST).decode(errors="replace")
@@ -197,15 +187,15 @@ def _manifest_from(content: dict[str, Any]) -> Manifest:
         raise ValueError("segments are missing or repeated")
     if not config["aggregates"] or len(set(config["aggregates"])) < len(config["aggregates"]):
         raise ValueError("aggregates are missing or repeated")
-    if not _counts(config["size"], 1 << 32) or type(config["normaliser"]) is not str:
+    if not _is_count(config["size"], 1 << 32) or type(config["normaliser"]) is not str:
         raise TypeError("settings are of another kind")
     return Manifest(
         SketchConfig(**{**config, "aggregates": tuple(config["aggregates"])}),
         segments,
-        sources=_texts(content["sources"]),
-        keys=_texts(content["keys"]),
-        values=_texts(content["values"]),
-        excluded=_texts(content["excluded"]),
+        sources=_read_texts(content["sources"]),
+        keys=_read_texts(content["keys"]),
+        values=_read_texts(content["values"]),
+        excluded=_read_texts(content["excluded"]),
     )
 
 
@@ -213,19 +203,19 @@ def _stored_segment_from(content: dict[str, Any]) -> StoredSegment:
     files = {name: StoredFile(**file) for name, file in content["files"].items()}
     if not SEGMENT_NAME.fullmatch(content["name"]) or files.keys() != FILES:
         raise ValueError("a segment is misnamed, or files of it are missing")
-    if not all(_counts(file.size, 1 << 60) and type(file.checksum) is str for file in files.values()):
+    if not all(_is_count(file.size, 1 << 60) and type(file.checksum) is str for file in files.values()):
         raise TypeError("entries are of another kind")
     removed = tuple(content["removed"])
-    if not all(_counts(table, 1 << 32) for table in removed):
+    if not all(_is_count(table, 1 << 32) for table in removed):
         raise TypeError("removed tables are positions")
     return StoredSegment(content["name"], files, removed)
 
 
-def _counts(number: object, limit: int) -> bool:
+def _is_count(number: object, limit: int) -> bool:
     return type(number) is int and 0 <= number < limit
 
 
-def _texts(entries: list[str]) -> tuple[str, ...]:
+def _read_texts(entries: list[str]) -> tuple[str, ...]:
     if not all(isinstance(entry, str) for entry in entries):
         raise TypeError("an entry is no text")
     return tuple(entries)

@@ -9,13 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from covary.arrays import Array, Integers
 from covary.index.segment_arrays import read_slots_below
 from covary.index.segment_files import COUNTED, NAMED, Segment
-from covary.index.segment_layout import FlatSketches, concatenate_arrays, lay_out, pieces, starts_of
+from covary.index.segment_layout import FlatSketches, lay_out, pieces, starts_of
 from covary.sketching.hashing import HashScheme
 
 ENTRIES_PER_SEGMENT = 1 << 25
@@ -31,16 +30,10 @@ class Part:
     tables: Integers
 
 
-def take_all_tables(segment: Segment) -> Part:
-    """Take every table of a segment."""
-    return Part(segment, np.arange(segment.table_list.height))
-
-
-def take_tables_but(segment: Segment, removed: Sequence[int]) -> Part:
-    """Take the tables of a segment but some."""
-    return Part(
-        segment, np.setdiff1d(np.arange(segment.table_list.height), np.array(removed, dtype=np.int64))
-    )
+def take_tables(segment: Segment, removed: Sequence[int] = ()) -> Part:
+    """Take the tables of a segment but those that were removed."""
+    tables = np.arange(segment.table_list.height)
+    return Part(segment, np.setdiff1d(tables, np.array(removed, dtype=np.int64)))
 
 
 def entries_per_segment(entries: int) -> int:
@@ -48,30 +41,23 @@ def entries_per_segment(entries: int) -> int:
     return max(ENTRIES_PER_SEGMENT, entries // MOST_SEGMENTS)
 
 
-def merge_segments(some: Iterable[Part], scheme: HashScheme, room: int | None = None) -> Iterator[Segment]:
+def merge_segments(taken: Iterable[Part], scheme: HashScheme, room: int | None = None) -> Iterator[Segment]:
     """Put the tables of some segments into as few as may be, one after the other in the order of names.
 
-    Args:
-        some: of the segments of an index; all of them, unless `room` is given.
-        scheme: how their keys were hashed.
-        room: entries that a segment may hold.
+    They are all that an index has, unless `room` says how many entries a segment may hold.
     """
-    parts = list(some)
+    parts = list(taken)
     if not parts:
         return
     of_part = np.repeat(np.arange(len(parts)), [part.tables.size for part in parts])
-    tables = concatenate_arrays([part.tables for part in parts], np.int64)
-    order = np.array(_by_name(parts), dtype=np.int64)
-    entries = concatenate_arrays([count_entries_by_table(part) for part in parts], np.int64)[order]
+    tables = np.concatenate([part.tables for part in parts])
+    lists = [part.segment.table_list.select("name", "path", "member")[part.tables] for part in parts]
+    by_name = pl.concat(lists).with_row_index("row").sort("name", "path", "member", "row")
+    order = by_name["row"].to_numpy()
+    entries = np.concatenate([count_entries_by_table(part) for part in parts])[order]
     for together in _cut(entries, room or entries_per_segment(int(entries.sum()))):
         chosen = order[together]
         yield lay_out(_lay_flat(parts, of_part[chosen], tables[chosen]), scheme)
-
-
-def _by_name(parts: Sequence[Part]) -> list[int]:
-    names = [part.segment.table_list.select("name", "path", "member")[part.tables] for part in parts]
-    every = pl.concat(names).with_row_index("row")
-    return every.sort("name", "path", "member", "row")["row"].to_list()
 
 
 def count_entries_by_table(part: Part) -> Integers:
@@ -100,43 +86,35 @@ def _lay_flat(parts: Sequence[Part], of_part: Integers, tables: Integers) -> Fla
     """Lay flat some tables, given by part and row, in that order."""
     chosen = [np.flatnonzero(of_part == number) for number in range(len(parts))]
     with ThreadPoolExecutor() as threads:
-        taken = list(
-            threads.map(
-                _take_tables, [part.segment for part in parts], chosen, [tables[some] for some in chosen]
-            )
-        )
+        segments, rows = [part.segment for part in parts], [tables[positions] for positions in chosen]
+        taken = list(threads.map(_take_tables, segments, chosen, rows))
     names = sorted({name for part in taken for name in part.names})
     renamed = [_rename_columns(part, names) for part in taken]
-    sketches = {
-        name: concatenate_arrays([each[name] for each in renamed], np.uint32)
-        for name in ("table", *NAMED, *COUNTED)
-    }
-    set_table = concatenate_arrays([_table_of_key_sets(part) for part in taken], np.int64)
-    by_table = np.argsort(set_table, kind="stable")
-    sizes = concatenate_arrays([part.sizes for part in taken], np.int64)
-    widths = concatenate_arrays([part.widths for part in taken], np.int64)
-    in_order = pieces(np.arange(widths.sum()), starts_of(widths)[:-1][by_table], widths[by_table])
-    weights = sizes * widths
+    tables_of_sets = [part.sketches["table"][starts_of(part.widths)[:-1]] for part in taken]
+    by_table = np.argsort(np.concatenate(tables_of_sets), kind="stable")
+    sizes = np.concatenate([part.sizes for part in taken])
+    widths = np.concatenate([part.widths for part in taken])
+
+    def in_order(array: Array, lengths: Integers) -> Array:
+        return pieces(array, starts_of(lengths)[:-1][by_table], lengths[by_table])
+
+    sketches = in_order(np.arange(widths.sum()), widths)
+    first_rows = starts_of(np.array([part.segment.tables.height for part in parts]))
     return FlatSketches(
-        _rows(parts, of_part, tables),
+        pl.concat([part.segment.tables for part in parts])[first_rows[of_part] + tables],
         names,
         {
-            **{name: array[in_order] for name, array in sketches.items()},
+            **{
+                name: np.concatenate([part[name] for part in renamed])[sketches]
+                for name in ("table", *NAMED, *COUNTED)
+            },
             "key_set": np.repeat(np.arange(sizes.size, dtype=np.uint32), widths[by_table]),
         },
         sizes[by_table],
-        concatenate_arrays([part.complete for part in taken], np.bool_)[by_table],
-        concatenate_arrays([part.reach for part in taken], np.float64)[by_table],
-        pieces(
-            concatenate_arrays([part.hashes for part in taken], np.uint64),
-            starts_of(sizes)[:-1][by_table],
-            sizes[by_table],
-        ),
-        pieces(
-            concatenate_arrays([part.values for part in taken], np.float64),
-            starts_of(weights)[:-1][by_table],
-            weights[by_table],
-        ),
+        np.concatenate([part.complete for part in taken])[by_table],
+        np.concatenate([part.reach for part in taken])[by_table],
+        in_order(np.concatenate([part.hashes for part in taken]), sizes),
+        in_order(np.concatenate([part.values for part in taken]), sizes * widths),
     )
 
 
@@ -175,22 +153,8 @@ def _take_tables(segment: Segment, numbers: Integers, tables: Integers) -> FlatS
     )
 
 
-def _rename_columns(part: FlatSketches, names: Sequence[str]) -> dict[str, npt.NDArray[np.generic]]:
+def _rename_columns(part: FlatSketches, names: Sequence[str]) -> dict[str, Array]:
     """Name the columns of sketches by their slots in a longer list."""
     slot_of = {name: slot for slot, name in enumerate(names)}
     slots = np.array([slot_of[name] for name in part.names], dtype=np.uint32)
-    return {
-        **part.sketches,
-        **{name: slots[part.sketches[name]] for name in NAMED},
-    }
-
-
-def _table_of_key_sets(part: FlatSketches) -> Integers:
-    starts = starts_of(part.widths)[:-1]
-    return part.sketches["table"][starts].astype(np.int64)
-
-
-def _rows(parts: Sequence[Part], of_part: Integers, tables: Integers) -> pl.DataFrame:
-    heights = starts_of(np.array([part.segment.tables.height for part in parts]))
-    every = pl.concat([part.segment.tables for part in parts])
-    return every[heights[of_part] + tables]
+    return {**part.sketches, **{name: slots[part.sketches[name]] for name in NAMED}}

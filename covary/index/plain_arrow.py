@@ -24,11 +24,9 @@ class NotPlainArrow(ValueError):
 
 
 def read_batch(content: pa.Buffer, schema: pa.Schema | None = None) -> pa.RecordBatch:
-    """Read the one batch of an Arrow stream where it lies.
+    """Read the one batch of an Arrow stream where it lies; after it may come what ends an Arrow file.
 
-    Args:
-        content: the stream, and nothing after it but what ends an Arrow file.
-        schema: what it must be; None: numbers of any kind.
+    Without a schema that it must have, it holds numbers of any kind.
     """
     try:
         stream = pa.BufferReader(content)

@@ -8,17 +8,24 @@ from covary.index.segment_files import Segment
 from covary.index.soundness import Blocks, Layout, are_sound_bytes, find_impossible_layout
 from covary.sketching.aggregate import AGGREGATES
 
-LAYOUT = (
-    "blocks.start", "blocks.set", "key_sets.order", "key_sets.size", "key_sets.member_start",
-    "key_sets.block", "key_sets.reach", "key_sets.complete", "columns.start", "sketches.key_set",
-    "sketches.value_start",
-)  # fmt: skip
+LAYOUT = {  # the arrays of a Layout, by its fields
+    "dictionary_starts": "blocks.start",
+    "set_starts": "blocks.set",
+    "sets": "key_sets.order",
+    "sizes": "key_sets.size",
+    "member_starts": "key_sets.member_start",
+    "block_of_set": "key_sets.block",
+    "reach": "key_sets.reach",
+    "sketch_starts": "columns.start",
+    "set_of_sketch": "sketches.key_set",
+    "value_starts": "sketches.value_start",
+}
 
 
 def read_blocks(segment: Segment) -> Blocks:
     """Take the arrays of a segment that a query walks, once it is certain that none leads outside."""
     arrays, checked = segment.arrays, segment.arrays.checked
-    for name in LAYOUT:  # not the whole files, of which a query does not need all
+    for name in (*LAYOUT.values(), "key_sets.complete"):  # not the whole files: a query does not need all
         array, content, sums, seen = checked[name]
         if not are_sound_bytes(content, sums, seen, 0, array.nbytes):
             raise arrays.altered(name)
@@ -30,16 +37,7 @@ def read_blocks(segment: Segment) -> Blocks:
         keys_seen=np.zeros(checked["keys.hash"].array.size, dtype=np.uint8),
         dictionary=checked["dictionary.place"],
         layout=Layout(
-            dictionary_starts=arrays["blocks.start"],
-            set_starts=arrays["blocks.set"],
-            sets=arrays["key_sets.order"],
-            sizes=arrays["key_sets.size"],
-            member_starts=arrays["key_sets.member_start"],
-            block_of_set=arrays["key_sets.block"],
-            reach=arrays["key_sets.reach"],
-            sketch_starts=arrays["columns.start"],
-            set_of_sketch=arrays["sketches.key_set"],
-            value_starts=arrays["sketches.value_start"],
+            **{field: arrays[name] for field, name in LAYOUT.items()},
             sets_seen=np.zeros(arrays["key_sets.size"].size, dtype=np.uint8),
         ),
         members=checked["members.entry"],

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -75,13 +74,7 @@ NO_MORE_FILES = {errno.EMFILE, errno.ENFILE}
 SEGMENTS = "segments"  # the folder of an index in which they lie
 ALTERED = "its checksum does not match the manifest's"
 ReadFrame = Callable[[str], pl.DataFrame]
-
-
-class MappedFile(NamedTuple):
-    """A file of arrays where it lies, and its checksum."""
-
-    content: pa.Buffer
-    checksum: str
+MappedFile = tuple[pa.Buffer, str]  # a file of arrays where it lies, and its checksum
 
 
 class SoundArrays(Mapping[str, Array]):
@@ -96,23 +89,19 @@ class SoundArrays(Mapping[str, Array]):
         self.checked = checked
         self._files = files
         self._folder = folder
-        self._sound: dict[str, Array] = {}
+        self._sound: set[str] = set()  # so that the pieces of a large array are not counted at every use
 
     def __getitem__(self, name: str) -> Array:
-        if name not in self._sound:
-            self._look_at(name)
-            self._sound[name] = self.checked[name].array
-        return self._sound[name]
-
-    def _look_at(self, name: str) -> None:
-        if self.checked[name].seen.all():
-            return
-        file, _, _ = name.partition(".")
-        content, checksum = self._files[file]
-        if xxhash.xxh3_128_hexdigest(content) != checksum:
-            raise self.altered(name)
-        for column in ARRAYS[file]:
-            self.checked[f"{file}.{column}"].seen[:] = 1
+        checked = self.checked[name]
+        if name not in self._sound and not checked.seen.all():
+            file = name.partition(".")[0]
+            content, checksum = self._files[file]
+            if xxhash.xxh3_128_hexdigest(content) != checksum:
+                raise self.altered(name)
+            for column in ARRAYS[file]:
+                self.checked[f"{file}.{column}"].seen[:] = 1
+        self._sound.add(name)
+        return checked.array
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.checked)
@@ -160,12 +149,12 @@ class SoundArrays(Mapping[str, Array]):
         return (self._folder or Path()) / f"{name.partition('.')[0]}.arrow"
 
 
+@dataclass(frozen=True, eq=False)
 class Segment:
     """The contents of a segment: arrays that answer, and frames that describe, unpacked when asked for."""
 
-    def __init__(self, arrays: SoundArrays, read_frame: ReadFrame) -> None:
-        self.arrays = arrays  # "keys.hash", "values.value", ...
-        self.read_frame = read_frame
+    arrays: SoundArrays  # "keys.hash", "values.value", ...
+    read_frame: ReadFrame
 
     @classmethod
     def in_memory(cls, arrays: Mapping[str, Array], tables: pl.DataFrame, names: pl.DataFrame) -> "Segment":
@@ -218,17 +207,11 @@ class StoredFile:
 
 @dataclass(frozen=True, slots=True)
 class StoredSegment:
-    """What the manifest remembers of a segment.
+    """What the manifest remembers of a segment."""
 
-    Attributes:
-        name: made of its files' checksums, so that the same content has the same name.
-        files: of the segment.
-        removed: positions of the tables that are no longer part of the index, ascending.
-    """
-
-    name: str
+    name: str  # made of its files' checksums, so that the same content has the same name
     files: Mapping[str, StoredFile]
-    removed: tuple[int, ...] = ()
+    removed: tuple[int, ...] = ()  # positions of the tables that the index has no more, ascending
 
 
 def write_segment(segment: Segment, folder: Path) -> StoredSegment:
@@ -238,12 +221,7 @@ def write_segment(segment: Segment, folder: Path) -> StoredSegment:
     sums = [checksums_of(segment.arrays[name]) for name in KINDS]
     _write_arrays(draft / CHECKSUMS, {"sum": np.concatenate(sums)})
     stored = stored_segment(draft)
-    try:
-        draft.rename(folder / stored.name)
-    except OSError:
-        if not (folder / stored.name).exists():
-            raise
-        shutil.rmtree(draft)
+    _rename_or_discard(draft, folder / stored.name)
     return stored
 
 
@@ -254,6 +232,11 @@ def write_part(segment: Segment, folder: Path) -> None:
     """
     draft = folder.with_name(f"{folder.name}.{uuid.uuid4().hex[:12]}")
     _write_files(segment, draft)
+    _rename_or_discard(draft, folder)
+
+
+def _rename_or_discard(draft: Path, folder: Path) -> None:
+    """Give a folder its name; where one of that name is, it holds the same."""
     try:
         draft.rename(folder)
     except OSError:
@@ -300,9 +283,7 @@ def stored_segment(folder: Path) -> StoredSegment:
 def open_segment(folder: Path, stored: StoredSegment | None = None) -> Segment:
     """Open a segment as it lies; it can be read even after its files were removed.
 
-    Args:
-        folder: of the segment.
-        stored: what the manifest remembers of it; None: of one that was written just now.
+    Without what the manifest remembers of it, it was written just now, and is not held against checksums.
     """
     described = open_description(folder, stored)
     mapped = {name: _mapped_arrays(folder / f"{name}.arrow", columns) for name, columns in ARRAYS.items()}
@@ -316,8 +297,7 @@ def open_segment(folder: Path, stored: StoredSegment | None = None) -> Segment:
             raise _damaged(file, ALTERED)
         checked = _with_sums(arrays, sums["sum"], file)
         files = {
-            name: MappedFile(content, stored.files[f"{name}.arrow"].checksum)
-            for name, (content, _) in mapped.items()
+            name: (content, stored.files[f"{name}.arrow"].checksum) for name, (content, _) in mapped.items()
         }
         sound = SoundArrays(checked, files, folder)
     return Segment(sound, described.read_frame)
@@ -325,15 +305,11 @@ def open_segment(folder: Path, stored: StoredSegment | None = None) -> Segment:
 
 def _with_sums(arrays: Mapping[str, Array], sums: Array, file: Path) -> dict[str, CheckedArray]:
     """Give each array the checksums of its pieces, which lie one after the other."""
-    checked: dict[str, CheckedArray] = {}
-    start = 0
-    for name, array in arrays.items():
-        end = start + piece_count(array.nbytes)
-        checked[name] = on_disk(array, sums[start:end])
-        start = end
-    if start != sums.size:
+    ends = np.cumsum([piece_count(array.nbytes) for array in arrays.values()])
+    if ends[-1] != sums.size:
         raise _damaged(file, "there are not as many checksums as the arrays need")
-    return checked
+    parts = np.split(sums, ends[:-1])
+    return {name: on_disk(array, part) for (name, array), part in zip(arrays.items(), parts, strict=True)}
 
 
 def open_description(folder: Path, stored: StoredSegment | None = None) -> Segment:
@@ -343,14 +319,11 @@ def open_description(folder: Path, stored: StoredSegment | None = None) -> Segme
         packed = {name: _mapped(folder / _packed_file(name)) for name in FRAMES}
     except NotPlain as problem:
         raise _damaged(folder, problem) from problem
-    unread = set(FRAMES) if stored else set()
 
     def read(name: str) -> pl.DataFrame:
         file, content = _packed_file(name), pa.py_buffer(packed[name])
-        if stored and name in unread:
-            if xxhash.xxh3_128_hexdigest(content) != stored.files[file].checksum:
-                raise _damaged(folder / file, ALTERED)
-            unread.discard(name)
+        if stored and xxhash.xxh3_128_hexdigest(content) != stored.files[file].checksum:
+            raise _damaged(folder / file, ALTERED)
         try:
             return pl.DataFrame(unpack_table(content, frame_schema(name)))
         except NotPlainArrow as problem:
@@ -380,13 +353,11 @@ def _mapped(file: Path) -> mmap.mmap:
     try:
         with open(open_whole(file), "rb") as stream:
             return mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
-    except ValueError as problem:  # it is empty
+    except (NotPlain, ValueError) as problem:  # a ValueError, if it is empty
         raise _damaged(file, problem) from problem
+    except FileNotFoundError:
+        raise
     except OSError as problem:
-        if isinstance(problem, NotPlain):
-            raise _damaged(file, problem) from problem
-        if isinstance(problem, FileNotFoundError):
-            raise
         # No damage: the machine's limits, or its disk.
         more = "; allow more open files (ulimit -n 4096)" if problem.errno in NO_MORE_FILES else ""
         raise StoreError(f"can't read {file}: {problem.strerror}{more}") from problem

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from covary.arrays import Array, Floats, Integers, Truths, Words
+from covary.arrays import Array, Floats, Integers, Truths, Words, starts_of_runs
 from covary.index.segment_files import COUNTED, NAMED, Segment
 from covary.index.table_records import TableRecord, write_records
 from covary.sketching.hashing import SCHEMES, Hashes, HashScheme, sort_by_order
@@ -24,27 +24,16 @@ LONG_PIECE = 32
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FlatSketches:
-    """Finished tables laid flat: table after table, their key sets, and of each the sketches that share it.
+    """Finished tables, one after the other: their key sets, and of each the sketches that share it."""
 
-    Attributes:
-        tables: one row per table.
-        names: every name of a column, a granularity or an aggregate, sorted.
-        sketches: what is known of the sketches: slots of their tables, names and key sets, and counts.
-        sizes: keys of each key set.
-        complete: whether a key set holds every key of its column.
-        reach: h_u of its last key.
-        hashes: the keys of one set after the other, in h_u order.
-        values: the numbers of one sketch after the other, in the order of its keys.
-    """
-
-    tables: pl.DataFrame
-    names: Sequence[str]
-    sketches: Mapping[str, Array]
-    sizes: Integers
-    complete: Truths
-    reach: Floats
-    hashes: Words
-    values: Floats
+    tables: pl.DataFrame  # one row per table
+    names: Sequence[str]  # every name of a column, a granularity or an aggregate, sorted
+    sketches: Mapping[str, Array]  # by sketch: slots of its table, names and key set, and counts
+    sizes: Integers  # by key set: its keys
+    complete: Truths  # by key set: whether it holds every key of its column
+    reach: Floats  # by key set: h_u of its last key
+    hashes: Words  # the keys of one set after the other, in h_u order
+    values: Floats  # the numbers of one sketch after the other, in the order of its keys
 
     @property
     def widths(self) -> Integers:
@@ -69,14 +58,13 @@ def build_segment(tables: Sequence[tuple[TableRecord, Sequence[Sketch]]]) -> Seg
 def _share_key_sets(sketches: Sequence[Sketch]) -> list[list[Sketch]]:
     """Bring together the sketches of one key column that ended up with the same keys."""
     shared: dict[tuple[str, str, bytes, bool], list[Sketch]] = {}
-    last: Sketch | None = None
-    name: tuple[str, str, bytes, bool] = ("", "", b"", False)
+    hashes: Hashes | None = None
     for sketch in sketches:
-        if last is None or sketch.key_hashes is not last.key_hashes or sketch.pair.key != last.pair.key:
-            pair = sketch.pair
-            name = (pair.key, pair.granularity, sketch.key_hashes.tobytes(), sketch.complete)
+        if sketch.key_hashes is not hashes:  # mostly those of the sketch before
+            hashes = sketch.key_hashes
+            written = hashes.tobytes()
+        name = (sketch.pair.key, sketch.pair.granularity, written, sketch.complete)
         shared.setdefault(name, []).append(sketch)
-        last = sketch
     return [key_set for key_set in shared.values() if key_set[0].size]
 
 
@@ -94,7 +82,13 @@ def _flatten_sketches(
     }
     names = sorted({name for column in named.values() for name in column})
     slot_of = {name: slot for slot, name in enumerate(names)}
-    counted = {name: [getattr(sketch.counts, name) for sketch in sketches] for name in COUNTED}
+    counted = {
+        name: np.array(
+            [getattr(sketch.counts, name) for sketch in sketches],
+            dtype=np.float64 if name in {"minimum", "maximum"} else np.int64,
+        )
+        for name in COUNTED
+    }
     return FlatSketches(
         tables,
         names,
@@ -102,7 +96,7 @@ def _flatten_sketches(
             "table": np.array(table_of, dtype=np.uint32)[key_set_of],
             **{field: np.array([slot_of[name] for name in named[field]], np.uint32) for field in NAMED},
             "key_set": key_set_of,
-            **{name: np.array(counts, dtype=_type_of_count(name)) for name, counts in counted.items()},
+            **counted,
         },
         np.array([sketch.size for sketch in one_each], dtype=np.int64),
         np.array([sketch.complete for sketch in one_each], dtype=np.bool_),
@@ -110,10 +104,6 @@ def _flatten_sketches(
         concatenate_arrays([to_stored_hashes(sketch.key_hashes) for sketch in one_each], np.uint64),
         concatenate_arrays([sketch.values for sketch in sketches], np.float64),
     )
-
-
-def _type_of_count(count: str) -> type:
-    return np.float64 if count in {"minimum", "maximum"} else np.int64
 
 
 def to_stored_hashes(hashes: Hashes) -> Words:
@@ -161,7 +151,7 @@ def lay_out(flat: FlatSketches, scheme: HashScheme) -> Segment:
 def _number_blocks(first_keys: Words) -> Integers:
     """Number the block of each key set: those that begin with the same key share one until it is full."""
     by_key = np.argsort(first_keys, kind="stable")
-    new_key = _mark_run_starts(first_keys[by_key])
+    new_key = starts_of_runs(first_keys[by_key])
     positions = np.arange(first_keys.size)
     within = positions - np.maximum.accumulate(np.where(new_key, positions, 0))
     blocks = np.empty(first_keys.size, dtype=np.int64)
@@ -176,7 +166,7 @@ def _lay_out_dictionaries(
     block = np.repeat(block_of, sizes)
     in_order = sort_by_order(hashes, scheme.order(from_stored_hashes(hashes, scheme)))
     in_order = in_order[np.argsort(block[in_order], kind="stable")]  # by block, and by h_u within it
-    new_entry = _mark_run_starts(hashes[in_order]) | _mark_run_starts(block)
+    new_entry = starts_of_runs(hashes[in_order]) | starts_of_runs(block)
     starts = starts_of(np.bincount(block[new_entry]))
     members = np.empty(hashes.size, dtype=np.int64)
     members[in_order] = np.cumsum(new_entry) - 1 - starts[block]
@@ -198,11 +188,6 @@ def _lay_out_dictionaries(
 def _to_entries(positions: Integers, starts: Integers) -> Array:
     """Write positions in dictionaries in as few bytes as the largest dictionary allows."""
     return positions.astype(np.uint16 if np.diff(starts).max(initial=0) <= 1 << 16 else np.uint32)
-
-
-def _mark_run_starts(ordered: Array) -> Truths:
-    """Mark the first of each run of equal items."""
-    return np.concatenate([[True], ordered[1:] != ordered[:-1]])[: ordered.size]
 
 
 def starts_of(counts: Array) -> Integers:

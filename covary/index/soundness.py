@@ -11,9 +11,7 @@ import numpy as np
 
 from covary.arrays import Array, Bytes, Floats, Integers, Slots, Words
 from covary.compiled import compiled, unsigned
-from covary.index.checksums import FACTORS, PIECE_BYTES, CheckedArray
-
-FACTOR_OF_WORD, PIECE, HALF_A_WORD = FACTORS, PIECE_BYTES, np.uint64(32)
+from covary.index.checksums import FACTORS, HALF, PIECE_BYTES, CheckedArray
 
 
 class Fault(IntEnum):
@@ -123,9 +121,9 @@ def are_sound_bytes(content: Bytes, sums: Words, seen: Bytes, start: int, end: i
     """Whether bytes are as they were written; each piece is checked once."""
     if end <= start:
         return True
-    for piece in range(start // PIECE, (end + PIECE - 1) // PIECE):
+    for piece in range(start // PIECE_BYTES, (end + PIECE_BYTES - 1) // PIECE_BYTES):
         if not seen[piece]:
-            if _sum_of(content[piece * PIECE : (piece + 1) * PIECE]) != sums[piece]:
+            if _sum_of(content[piece * PIECE_BYTES : (piece + 1) * PIECE_BYTES]) != sums[piece]:
                 return False
             seen[piece] = 1
     return True
@@ -138,12 +136,12 @@ def _sum_of(content: Bytes) -> np.uint64:
     words = content[: 8 * whole].view(np.uint64)
     total = unsigned(content.size)
     for i in range(whole):
-        total += (words[i] ^ (words[i] >> HALF_A_WORD)) * FACTOR_OF_WORD[i]
+        total += (words[i] ^ (words[i] >> HALF)) * FACTORS[i]
     last = unsigned(0)
     for position in range(8 * whole, content.size):
         last |= unsigned(content[position]) << unsigned(8 * (position % 8))
     if last:
-        total += (last ^ (last >> HALF_A_WORD)) * FACTOR_OF_WORD[whole]
+        total += (last ^ (last >> HALF)) * FACTORS[whole]
     return total
 
 

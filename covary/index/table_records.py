@@ -49,61 +49,35 @@ NOTES = pl.Schema(
 
 @dataclass(frozen=True, slots=True)
 class ColumnNote:
-    """What was decided about a column, why, and what of it could not be used.
-
-    Attributes:
-        name: of the column.
-        kind: what it holds.
-        role: "key", "number", "key and number" or "".
-        reason: why, in plain words.
-        keys: the keys that it is part of: itself, and with another column.
-        missing: cells that are empty or a mark of absence; None if they were not counted.
-        not_understood: cells that are there, but could not be read as what the column holds.
-        not_understood_examples: a few of those.
-        canonical_examples: some keys as written and as canonical text.
-    """
+    """What was decided about a column, why, and what of it could not be used."""
 
     name: str
-    kind: str
-    role: str
-    reason: str
-    keys: tuple[str, ...] = ()
-    missing: int | None = None
-    not_understood: int | None = None
+    kind: str  # what it holds
+    role: str  # "key", "number", "key and number" or ""
+    reason: str  # why, in plain words
+    keys: tuple[str, ...] = ()  # that it is part of: itself, and with another column
+    missing: int | None = None  # cells that are empty or a mark of absence; None: they were not counted
+    not_understood: int | None = None  # cells that could not be read as what the column holds
     not_understood_examples: tuple[str, ...] = ()
-    canonical_examples: tuple[tuple[str, str], ...] = ()
+    canonical_examples: tuple[tuple[str, str], ...] = ()  # some keys as written and as canonical text
 
 
 @dataclass(frozen=True, slots=True)
 class TableRecord:
-    """What the index remembers of a table.
+    """What the index remembers of a table."""
 
-    Attributes:
-        name: of its own in the collection.
-        path: where it is, an absolute path or a URL.
-        rows: how many were read.
-        bytes: its size, compressed if it is.
-        version: changes when the table does; "" where that can't be told without reading it.
-        problem: why it was skipped, if it was.
-        columns: what was decided about each.
-        member: which table of a zip or a database.
-        source: what the person named when it was found.
-        checksum: of its content, if that was asked for.
-        damage: what is wrong with it, and how it was read all the same; a sentence each.
-        left_out: what of it was not sketched, and why; a sentence each.
-        remarks: how it was read, where that is no matter of course though nothing is wrong; a sentence each.
-    """
-
-    name: str
-    path: str
-    rows: int = 0
-    bytes: int = 0
-    version: str = ""
-    problem: str | None = None
+    name: str  # of its own in the collection
+    path: str  # an absolute path or a URL
+    rows: int = 0  # that were read
+    bytes: int = 0  # compressed if it is
+    version: str = ""  # changes when the table does; "" where that can't be told without reading it
+    problem: str | None = None  # why it was skipped
     columns: tuple[ColumnNote, ...] = ()
-    member: str | None = None
-    source: str = ""
-    checksum: str | None = None
+    member: str | None = None  # which table of a zip or a database
+    source: str = ""  # what the person named when it was found
+    checksum: str | None = None  # of its content, if that was asked for
+    # A sentence each: what is wrong with it, and how it was read all the same; what of it was not sketched,
+    # and why; how it was read, where that is no matter of course though nothing is wrong.
     damage: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
@@ -146,15 +120,15 @@ def read_records(tables: pl.DataFrame) -> list[TableRecord]:
     """Read the records that rows hold."""
     return [
         TableRecord(
-            **{name: fact for name, fact in row.items() if name != "damaged"}
+            **{name: cell for name, cell in row.items() if name != "damaged"}
             | {name: tuple(row[name]) for name in ("damage", "left_out", "remarks")}
-            | {"columns": tuple(ColumnNote(**_frozen(column)) for column in row["columns"])}
+            | {"columns": tuple(ColumnNote(**_freeze_lists(column)) for column in row["columns"])}
         )
         for row in tables.iter_rows(named=True)
     ]
 
 
-def _frozen(column: dict[str, Any]) -> dict[str, Any]:
+def _freeze_lists(column: dict[str, Any]) -> dict[str, Any]:
     lists = {name: tuple(each) for name, each in column.items() if isinstance(each, list)}
     examples = tuple((written, text) for written, text in column["canonical_examples"])
     return column | lists | {"canonical_examples": examples}

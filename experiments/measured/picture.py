@@ -4,7 +4,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import covary
-from covary.cli.demo import BY_TIME, find_data
+from covary.cli.demo import BY_TIME, DELAY, FLIGHTS, find_data
 from covary.cli.words import chance_of, format_r
 from covary.query.hits import Hit, Hits
 
@@ -69,5 +69,5 @@ def main() -> None:
     data = find_data()
     with TemporaryDirectory() as scratch:
         index = covary.build_index(str(data), into=Path(scratch, "index"))
-        hits = index.query(data / BY_TIME.file, BY_TIME.key, BY_TIME.value, null=True)
+        hits = index.query(data / FLIGHTS, BY_TIME, DELAY, null=True)
     PAGE.write_text(picture(hits), encoding="utf-8")

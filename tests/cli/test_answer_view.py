@@ -49,7 +49,7 @@ def estimate(r=0.5, low=0.4, high=0.6, n=800, total=6714.9, exact=False, **more)
 def hit(
     table="weather",
     value="temp",
-    found=None,
+    estimated=None,
     rows=300,
     keys=100.0,
     dropped=0,
@@ -60,7 +60,7 @@ def hit(
     granularity="",
     hosts=None,
 ):
-    fields = asdict(found or estimate())
+    fields = asdict(estimated or estimate())
     return Hit(
         **fields,
         table=table,
@@ -83,7 +83,7 @@ def hit(
     )
 
 
-def hits(*found, **more):
+def hits(*listed, **more):
     given = {
         "query": QUERY,
         "candidates": 9,
@@ -103,7 +103,7 @@ def hits(*found, **more):
         "undefined": 0,
         "scored_by": "pearson",
         "tested_by": "pearson",
-        "hits": found,
+        "hits": listed,
         "by_chance": None,
         "measure": "pearson",
         "interval": "influence",
@@ -144,8 +144,8 @@ def test_times_and_sizes_have_a_unit_that_suits_them():
 
 
 def test_json_holds_null_for_what_is_not_finite():
-    facts = {"a": math.nan, "b": [math.inf, 1.5], "c": (np.float64(2.0), None, "x", 3, True)}
-    assert json.loads(json.dumps(as_json_value(facts), allow_nan=False)) == {
+    values = {"a": math.nan, "b": [math.inf, 1.5], "c": (np.float64(2.0), None, "x", 3, True)}
+    assert json.loads(json.dumps(as_json_value(values), allow_nan=False)) == {
         "a": None,
         "b": [None, 1.5],
         "c": [2.0, None, "x", 3, True],
@@ -186,13 +186,13 @@ def test_the_closing_line_says_what_was_left_out():
 
 
 def test_an_exact_hit_is_shown_as_exact():
-    exact = hit(found=estimate(0.5, 0.5, 0.5, 365, 365.0, exact=True))
+    exact = hit(estimated=estimate(0.5, 0.5, 0.5, 365, 365.0, exact=True))
     line = text_of(hits_view(hits(exact), 120), 120).splitlines()[2]
     assert line.split()[:7] == ["1", "weather", "temp", "+0.50", "exact", "all", "365"]
 
 
 def test_a_wide_answer_has_one_line_for_each_hit():
-    shown = text_of(hits_view(hits(hit(), hit(value="dewp", found=estimate(-0.3, -0.4, -0.2))), 120), 120)
+    shown = text_of(hits_view(hits(hit(), hit(value="dewp", estimated=estimate(-0.3, -0.4, -0.2))), 120), 120)
     headline, headings, first, second, chance, closing = (line.rstrip() for line in shown.splitlines())
     assert headline == "What moves with flights.dep_delay (mean per time_hour, ~6,805 keys)"
     assert headings.split("  ")[0] == "#"
@@ -257,7 +257,7 @@ def test_the_screen_says_how_many_may_be_chance():
 
 
 def test_hits_of_chance_stand_beside_the_real_ones():
-    by_chance = (hit(value="noise", found=estimate(-0.11), score=0.35),)
+    by_chance = (hit(value="noise", estimated=estimate(-0.11), score=0.35),)
     answer = hits(hit(), hit(value="dewp", score=0.3), by_chance=by_chance)
     lines = [line.rstrip() for line in text_of(hits_view(answer, 160), 160).splitlines()]
     assert "by chance" in lines[1]
@@ -277,12 +277,12 @@ def test_the_q_shown_is_that_of_the_correction_chosen():
 
 
 def test_a_measure_without_an_interval_has_no_column_for_it():
-    shown = text_of(hits_view(hits(hit(found=estimate(0.2, None, None)), measure="qn"), 160), 160)
+    shown = text_of(hits_view(hits(hit(estimated=estimate(0.2, None, None)), measure="qn"), 160), 160)
     assert "95 %" not in shown
 
 
 def test_another_confidence_is_in_the_heading():
-    assert "90 %" in text_of(hits_view(hits(hit(found=estimate(confidence=0.9))), 160), 160)
+    assert "90 %" in text_of(hits_view(hits(hit(estimated=estimate(confidence=0.9))), 160), 160)
 
 
 def test_the_closing_line_tells_the_length_of_the_shortlist():

@@ -291,10 +291,10 @@ def test_an_index_of_nothing_is_refused_and_what_was_skipped_is_named(tmp_path):
     (tmp_path / "lake").mkdir()
     (tmp_path / "lake" / "words.csv").write_text("a,b\nx,y\nz,w\n")
     (tmp_path / "lake" / "bad.csv.gz").write_bytes(b"\x1f\x8b no gzip")
-    told = build(tmp_path / "lake", "--into", tmp_path / "new.covary")
-    assert told.exit_code == 2
-    assert "the one table read has not both a key column and a number column" in told.stderr
-    assert f"1 skipped: {tmp_path}/lake/bad.csv.gz: a broken gzip file" in " ".join(told.stderr.split())
+    result = build(tmp_path / "lake", "--into", tmp_path / "new.covary")
+    assert result.exit_code == 2
+    assert "the one table read has not both a key column and a number column" in result.stderr
+    assert f"1 skipped: {tmp_path}/lake/bad.csv.gz: a broken gzip file" in " ".join(result.stderr.split())
 
 
 def test_many_skipped_tables_are_not_all_listed(tmp_path):
@@ -421,19 +421,12 @@ def test_a_top_below_one(ask):
 
 def test_a_folder_without_tables(tmp_path):
     (tmp_path / "notes.md").write_text("nothing here")
-    assert_refused(
-        build(tmp_path, "--into", tmp_path / "i.covary"),
-        "no tables in",
-        str(tmp_path),
-    )
+    assert_refused(build(tmp_path, "--into", tmp_path / "i.covary"), "no tables in", str(tmp_path))
     assert not (tmp_path / "i.covary").exists()
 
 
 def test_a_source_that_is_not_there(tmp_path):
-    assert_refused(
-        build(tmp_path / "gone", "--into", tmp_path / "i.covary"),
-        "no such file or folder",
-    )
+    assert_refused(build(tmp_path / "gone", "--into", tmp_path / "i.covary"), "no such file or folder")
 
 
 def test_an_index_over_another_folder(lake, tmp_path):
@@ -630,11 +623,11 @@ def test_the_demo_explains_its_answer_and_its_next_commands_work(tmp_path, monke
     kept = tmp_path / "kept here"
     shown = run("demo", "--keep", kept)
     assert shown.exit_code == 0
-    said = " ".join(shown.stdout.split())
-    assert "What moves with flights.dep_delay (mean per origin,time_hour" in said
-    assert "What moves with flights.dep_delay (mean per time_hour" in said
-    assert "weather by airport and hour by hour by day" in said
-    assert "How to read line 1 of the first answer: at airports and hours with longer delays" in said
+    text = " ".join(shown.stdout.split())
+    assert "What moves with flights.dep_delay (mean per origin,time_hour" in text
+    assert "What moves with flights.dep_delay (mean per time_hour" in text
+    assert "weather by airport and hour by hour by day" in text
+    assert "How to read line 1 of the first answer: at airports and hours with longer delays" in text
     commands = shown.stdout.partition("Try next:\n")[2].splitlines()
     assert len(commands) == 5
     for command in commands:
@@ -658,8 +651,8 @@ def test_without_java_this_machine_reads_the_tables_and_says_what_is_lacking(lak
     into = tmp_path / "i.covary"
     result = in_shell("index", lake, "--into", into, without=["JAVA_HOME"], PATH=str(tmp_path))
     assert result.returncode == 0
-    said, *progress = result.stderr.splitlines()
-    assert said.startswith(
+    notice, *progress = result.stderr.splitlines()
+    assert notice.startswith(
         "covary: tables are read without Spark, by this machine alone: Spark needs Java 17"
     )
     assert not any("Spark" in line for line in progress)
@@ -741,7 +734,7 @@ def test_usage_names_the_arguments(command, usage):
 
 
 def test_help_names_every_kind_of_source():
-    said = " ".join(run("index", "--help", columns=200).stdout.split())
+    text = " ".join(run("index", "--help", columns=200).stdout.split())
     for kind in (
         "s3://",
         "Delta",
@@ -752,10 +745,10 @@ def test_help_names_every_kind_of_source():
         "#orders",
         "spark:db.table",
     ):
-        assert kind in said
-    said = " ".join(run("query", "--help", columns=200).stdout.split())
+        assert kind in text
+    text = " ".join(run("query", "--help", columns=200).stdout.split())
     for kind in ("URL", "Delta", "Iceberg", "shop.sqlite#orders", "postgresql://host/db#orders"):
-        assert kind in said
+        assert kind in text
 
 
 def test_the_command_line_starts_without_its_heavy_parts():
@@ -776,10 +769,10 @@ def test_a_source_that_can_not_be_looked_into_is_told_from_a_table(lake, tmp_pat
     (away / "empty.csv").unlink()
     build(lake, away, "--into", into)
     shutil.rmtree(away)
-    told = build("--into", into, "--strict")
-    assert told.exit_code == 2
-    assert told.stderr.startswith("covary: 1 source and 1 table were skipped; --strict forbids that.")
-    lines = " ".join(told.stdout.split())
+    result = build("--into", into, "--strict")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("covary: 1 source and 1 table were skipped; --strict forbids that.")
+    lines = " ".join(result.stdout.split())
     assert (
         f"1 source could not be looked into; what is known of it is kept (covary remove {into} SOURCE"
         in lines

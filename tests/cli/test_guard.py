@@ -30,9 +30,9 @@ def start(work, memory=""):
 @measured
 def test_a_command_ends_before_a_table_fills_the_memory():
     running = start(FILL, "300MB")
-    _, said = running.communicate(timeout=60)
+    _, message = running.communicate(timeout=60)
     reason = "it needs more than 0.3 GB of memory; --memory sets another limit"
-    assert said == f"covary: can't read https://…@host/a.csv: {reason}\n"
+    assert message == f"covary: can't read https://…@host/a.csv: {reason}\n"
     assert running.returncode == 2
 
 

@@ -48,8 +48,8 @@ def is_an_order(char):
     return char != "\n" and unicodedata.category(char) in {"Cc", "Cf", "Cs", "Zl", "Zp"}
 
 
-def require_harmless(told):
-    assert [char for char in told if is_an_order(char)] == []
+def require_harmless(output):
+    assert [char for char in output if is_an_order(char)] == []
 
 
 @pytest.fixture(params=[80, 400])
@@ -92,7 +92,7 @@ def index(tmp_path):
     return folder
 
 
-def told_by(*command, code=0):
+def output_of(*command, code=0):
     ran = CliRunner().invoke(cli.app, [str(each) for each in command])
     assert ran.exception is None or isinstance(ran.exception, SystemExit), ran.exception
     require_harmless(ran.output)
@@ -107,9 +107,9 @@ def told_by(*command, code=0):
 @pytest.mark.parametrize("as_json", [[], ["--json"]], ids=["for a person", "as JSON"])
 def test_no_command_about_an_index_shows_an_order(index, width, command, as_json):
     no_such_table = "x[/x]\x1b" in command
-    told = told_by(command[0], index, *command[1:], *as_json, code=2 if no_such_table else 0)
+    output = output_of(command[0], index, *command[1:], *as_json, code=2 if no_such_table else 0)
     if not no_such_table and command != ["check"] and width == 400:
-        assert MARKUP in told.replace("\n", "")
+        assert MARKUP in output.replace("\n", "")
 
 
 @pytest.mark.parametrize("more", [[], ["--explain"], ["--max-q", "1e-300"], ["--null"], ["--json"]])
@@ -118,12 +118,12 @@ def test_no_answer_shows_an_order(index, width, tmp_path, more, asked):
     table = tmp_path / ("t.csv" if asked == "plain" else "t[x][red]\x1b[31m\u202e.csv")
     key, value = ("k", "v") if asked == "plain" else ("[/x]\x1b[31m\u202ek", "[red]\x9bv")
     pl.DataFrame({key: KEYS, value: np.random.default_rng(3).normal(size=60)}).write_csv(table)
-    told_by("query", table, "--key", key, "--value", value, "--index", index, *more)
+    output_of("query", table, "--key", key, "--value", value, "--index", index, *more)
 
 
 def test_no_answer_without_hits_shows_an_order(index, width, tmp_path):
     pl.DataFrame({"k": [f"{HOSTILE}{n}" for n in range(60)], "v": range(60)}).write_csv(tmp_path / "t.csv")
-    told_by("query", tmp_path / "t.csv", "--key", "k", "--value", "v", "--index", index)
+    output_of("query", tmp_path / "t.csv", "--key", "k", "--value", "v", "--index", index)
 
 
 def test_no_estimate_shows_an_order(tmp_path, width):
@@ -131,14 +131,14 @@ def test_no_estimate_shows_an_order(tmp_path, width):
     table = tmp_path / "t[x][red]\x1b[31m\u202e.csv"
     pl.DataFrame({key: KEYS, value: np.random.default_rng(3).normal(size=60)}).write_csv(table)
     sides = [part for side in ("left", "right") for part in (f"--{side}-key", key, f"--{side}-value", value)]
-    told_by("estimate", table, table, *sides)
+    output_of("estimate", table, table, *sides)
 
 
 def printed(view, capsys):
     show(view)
-    told = capsys.readouterr().out
-    require_harmless(told)
-    return told
+    output = capsys.readouterr().out
+    require_harmless(output)
+    return output
 
 
 def test_no_view_shows_an_order(index, width, capsys, tmp_path):
@@ -156,8 +156,8 @@ def test_no_view_shows_an_order(index, width, capsys, tmp_path):
     for view in (build_view(describe_index(index), change, 5), done_view(HOSTILE, change)):
         printed(view, capsys)
     printed(history_view([change] * 1001, HOSTILE), capsys)
-    found = Inspection(HOSTILE, 1, 1, 1, {HOSTILE: HOSTILE}, (HOSTILE,), (HOSTILE,), (HOSTILE,))
-    printed(inspection_view(found, 5), capsys)
+    inspection = Inspection(HOSTILE, 1, 1, 1, {HOSTILE: HOSTILE}, (HOSTILE,), (HOSTILE,), (HOSTILE,))
+    printed(inspection_view(inspection, 5), capsys)
 
 
 @pytest.mark.parametrize("text", [HOSTILE, MARKUP, ORDERS, "\\[", "[/", "a\\"])
@@ -168,9 +168,9 @@ def test_what_is_printed_is_text_whatever_its_maker_forgot(text, is_terminal, ca
     careless = Table(text, title=text)
     careless.add_row(text)
     show(Group(careless, Text(text), text))
-    told = capsys.readouterr().out
-    require_harmless(told)
-    assert told.count(":smile:") == 5 * text.count(":smile:")
+    output = capsys.readouterr().out
+    require_harmless(output)
+    assert output.count(":smile:") == 5 * text.count(":smile:")
 
 
 @pytest.mark.parametrize("text", [HOSTILE, MARKUP, ORDERS])
@@ -186,8 +186,8 @@ def test_a_cell_is_text_in_any_console(text):
 def test_progress_shows_names_as_they_are(monkeypatch):
     shown = io.StringIO()
     screen = Console(file=shown, width=300, force_terminal=True, color_system=None)
-    with _bar(screen) as tell:
-        tell(Progress(1, 2, reading=(MARKUP,), spark="working"))
+    with _bar(screen) as report:
+        report(Progress(1, 2, reading=(MARKUP,), spark="working"))
     assert MARKUP in shown.getvalue()
 
 

@@ -69,11 +69,8 @@ def test_a_pipe_is_told_what_comes_first_once_it_takes_long(monkeypatch, capsys)
 
 def test_a_pipe_gets_a_line_now_and_then(capsys):
     now = [0.0]
-    show = progress._line_now_and_then(progress.COLUMNS, lambda: now[0])
-    for second in (1.0, 4.0, 6.0, 7.0, 12.0):
-        now[0] = second
-        show(int(second), 20)
-    assert capsys.readouterr().err.splitlines() == [
-        "6 of 20 columns measured",
-        "12 of 20 columns measured",
-    ]
+    with progress._lines_of_work(progress.COLUMNS, "", lambda: now[0]) as show:
+        for second in (1.0, 4.0, 6.0, 7.0, 12.0):
+            now[0] = second
+            show(int(second), 20)
+    assert capsys.readouterr().err.splitlines() == ["6 of 20 columns measured", "12 of 20 columns measured"]

@@ -42,6 +42,11 @@ def honest_segment():
     )
 
 
+def write_index(folder, segment, config=CONFIG):
+    with open_draft(folder) as draft:
+        commit(draft, Manifest(config, (write_segment(segment, draft.folder),)))
+
+
 def lies_about(array):
     """Give each lie a name: numbers out of range, out of order, too many and too few of them."""
     most = np.inf if array.dtype.kind == "f" else np.iinfo(array.dtype).max
@@ -135,9 +140,7 @@ def main(folder, some):
                 continue
             index = folder / f"{name}-{lie}".replace(" ", "-")
             lying = {**arrays, **of_one_length(name, altered, arrays)}
-            segment = Segment.in_memory(lying, honest.tables, names)
-            with open_draft(index) as draft:
-                commit(draft, Manifest(CONFIG, (write_segment(segment, draft.folder),)))
+            write_index(index, Segment.in_memory(lying, honest.tables, names))
             for command in SOME_COMMANDS if some else COMMANDS:
                 run = COMMANDS[command]
                 print(name, lie, command, outcome_of(lambda: run(index)), sep="\t", flush=True)  # noqa: B023

@@ -255,5 +255,5 @@ def test_pieces_of_an_array_are_its_slices(length, order):
     starts = starts_of(lengths)[:-1] + 7
     slices = [array[starts[number] : starts[number] + lengths[number]] for number in order]
     chosen = np.array(order, dtype=np.int64)
-    found = pieces(array, starts[chosen], lengths[chosen])
-    assert found.tolist() == np.concatenate([*slices, np.empty(0)]).tolist()
+    joined = pieces(array, starts[chosen], lengths[chosen])
+    assert joined.tolist() == np.concatenate([*slices, np.empty(0)]).tolist()

@@ -10,10 +10,7 @@ import pyarrow.ipc
 import pytest
 
 from covary.errors import DamagedIndex, StoreError
-from covary.index import plain_arrow as plainarrow
 from covary.index.check import check_index
-from covary.index.commit import commit, open_draft
-from covary.index.manifest import Manifest
 from covary.index.plain_arrow import NotPlainArrow, pack_table, read_batch, unpack_table
 from covary.index.segment_files import (
     Segment,
@@ -56,9 +53,9 @@ def test_a_table_is_unpacked_as_it_was_packed():
 def test_numbers_are_read_where_they_lie():
     numbers = pa.table({"x": np.arange(5_000.0)})
     content = stream_of(numbers)
-    found = read_batch(content).column("x").buffers()[1]
-    assert content.address <= found.address < content.address + content.size
-    assert np.array_equal(np.frombuffer(found), np.arange(5_000.0))
+    buffer = read_batch(content).column("x").buffers()[1]
+    assert content.address <= buffer.address < content.address + content.size
+    assert np.array_equal(np.frombuffer(buffer), np.arange(5_000.0))
 
 
 def views_of_one_text(count):
@@ -121,7 +118,7 @@ def test_no_bit_that_flips_is_more_than_a_refusal_or_another_text():
 
 
 def test_what_would_unpack_far_is_refused(monkeypatch):
-    monkeypatch.setattr(plainarrow, "UNPACKED_AT_MOST", 1 << 20)
+    monkeypatch.setattr("covary.index.plain_arrow.UNPACKED_AT_MOST", 1 << 20)
     packed = pa.py_buffer(pa.compress(bytes(30 << 20), codec="zstd", asbytes=True))
     assert packed.size < 10_000
     with pytest.raises(NotPlainArrow, match=r"its [\d,]+ bytes would take more than [\d,]+ in memory"):
@@ -181,9 +178,7 @@ def test_too_many_open_files_are_no_damage(segment):
 def write_lying(folder, **altered):
     honest = lying_index.honest_segment()
     arrays = {name: honest.arrays[name] for name in honest.arrays} | altered
-    lying = Segment.in_memory(arrays, honest.tables, honest.names.to_frame("name"))
-    with open_draft(folder) as draft:
-        commit(draft, Manifest(lying_index.CONFIG, (write_segment(lying, draft.folder),)))
+    lying_index.write_index(folder, Segment.in_memory(arrays, honest.tables, honest.names.to_frame("name")))
 
 
 def test_key_sets_that_share_their_keys_are_refused(tmp_path):

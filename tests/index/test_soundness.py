@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from covary.errors import DamagedIndex
 from covary.index.check import check_index
 from covary.index.checksums import PIECE_BYTES, checksums_of, in_memory
-from covary.index.commit import commit, open_draft
-from covary.index.manifest import Manifest, read_manifest
-from covary.index.segment_files import ARRAYS, FILES, write_segment
+from covary.index.manifest import read_manifest
+from covary.index.segment_files import ARRAYS, FILES
 from covary.index.segment_layout import build_segment
 from covary.index.soundness import are_sound_bytes
 from covary.index.table_records import TableRecord
@@ -27,11 +26,6 @@ HERE = Path(__file__).parent
 def segment_in(index):
     [folder] = (index / "segments").iterdir()
     return folder
-
-
-def write_index(folder, segment, config):
-    with open_draft(folder) as draft:
-        commit(draft, Manifest(config, (write_segment(segment, draft.folder),)))
 
 
 @given(st.binary(max_size=3 * PIECE_BYTES), st.data())
@@ -84,7 +78,7 @@ def large(tmp_path_factory):
             for n in range(10)
         ]
         tables.append((TableRecord(f"t{table}", f"/t{table}.csv", 150_000), sketches))
-    write_index(folder, build_segment(tables), config)
+    lying_index.write_index(folder, build_segment(tables), config)
     assert read_manifest(folder).bytes > 72 << 20
     return folder
 
@@ -93,11 +87,11 @@ def large(tmp_path_factory):
 def test_a_bit_that_flips_in_a_large_index_is_never_answered_from(large, file):
     path = segment_in(large) / f"{file}.arrow"
     query = open_index(large).sketch_at(0)
-    place = path.stat().st_size // 2
+    position = path.stat().st_size // 2
     with path.open("r+b") as stream:
-        stream.seek(place)
+        stream.seek(position)
         content = stream.read(1)
-        stream.seek(place)
+        stream.seek(position)
         stream.write(bytes([content[0] ^ 64]))
     try:
         with pytest.raises(DamagedIndex, match=rf"{file}\.arrow is damaged: "):
@@ -105,13 +99,13 @@ def test_a_bit_that_flips_in_a_large_index_is_never_answered_from(large, file):
         assert any(f"{file}.arrow" in name for name in check_index(large).damaged)
     finally:
         with path.open("r+b") as stream:
-            stream.seek(place)
+            stream.seek(position)
             stream.write(content)
 
 
 def test_no_bit_that_flips_changes_an_answer(tmp_path):
     folder = tmp_path / "index"
-    write_index(folder, lying_index.honest_segment(), lying_index.CONFIG)
+    lying_index.write_index(folder, lying_index.honest_segment())
     query = pl.DataFrame(lying_index.ROWS).with_columns(
         x=pl.Series(np.random.default_rng(3).normal(size=300))
     )
@@ -125,9 +119,11 @@ def test_no_bit_that_flips_changes_an_answer(tmp_path):
     for file in FILES:
         path = segment_in(folder) / file
         content = path.read_bytes()
-        for place in rng.integers(0, len(content), 12).tolist():
+        for position in rng.integers(0, len(content), 12).tolist():
             path.write_bytes(
-                content[:place] + bytes([content[place] ^ 1 << int(rng.integers(8))]) + content[place + 1 :]
+                content[:position]
+                + bytes([content[position] ^ 1 << int(rng.integers(8))])
+                + content[position + 1 :]
             )
             try:
                 assert answer() == right
@@ -140,7 +136,7 @@ def test_no_bit_that_flips_changes_an_answer(tmp_path):
 
 def test_a_name_of_an_array_that_is_no_text_is_damage(tmp_path):
     folder = tmp_path / "index"
-    write_index(folder, lying_index.honest_segment(), lying_index.CONFIG)
+    lying_index.write_index(folder, lying_index.honest_segment())
     path = segment_in(folder) / "starts.arrow"
     path.write_bytes(path.read_bytes().replace(b"start", b"\xf4tart"))
     with pytest.raises(DamagedIndex):
@@ -149,9 +145,9 @@ def test_a_name_of_an_array_that_is_no_text_is_damage(tmp_path):
 
 def test_an_index_that_lies_with_right_checksums_is_refused_or_harmless(tmp_path):
     command = [sys.executable, str(HERE / "lying_index.py"), str(tmp_path), "--some"]
-    told = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-    assert told.returncode == 0, told.stderr[-2000:]
-    rows = [line.split("\t") for line in told.stdout.splitlines()]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    rows = [line.split("\t") for line in done.stdout.splitlines()]
     assert {name for name, *_ in rows} == {
         f"{file}.{each}" for file, columns in ARRAYS.items() for each in columns
     }

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from covary.index.commit import commit, open_draft
 from covary.index.manifest import Manifest
-from covary.index.merge import merge_segments, take_all_tables
+from covary.index.merge import merge_segments, take_tables
 from covary.index.segment_files import write_segment
 from covary.index.segment_layout import build_segment
 from covary.index.table_records import TableRecord
@@ -117,7 +117,7 @@ def test_folding_segments_equals_building_all_at_once(hash_name, seed, cut):
     tables = random_tables(seed, config)
     whole = build_segment(tables)
     parts = build_segment(tables[:cut]), build_segment([]), build_segment(tables[cut:])
-    [folded] = merge_segments(map(take_all_tables, parts), config.scheme)
+    [folded] = merge_segments(map(take_tables, parts), config.scheme)
     assert folded.tables.equals(whole.tables)
     assert folded.names.equals(whole.names)
     assert {name: (array.dtype, array.tobytes()) for name, array in folded.arrays.items()} == {
