@@ -279,10 +279,9 @@ def test_strict_builds_the_index_and_exits_with_2(lake, tmp_path):
     into = tmp_path / "new.covary"
     built = build(lake, "--into", into, "--strict")
     assert built.exit_code == 2
-    assert (
-        built.stderr
-        == f"covary: 1 table was skipped; --strict forbids that. The index is made all the same: {into}\n"
-    )
+    # Before the last line may stand some on progress.
+    reason = "1 table was skipped; --strict forbids that."
+    assert built.stderr.splitlines()[-1] == f"covary: {reason} The index is made all the same: {into}"
     assert "Indexed 5 tables" in built.stdout
     assert run("info", into).exit_code == 0
 
