@@ -114,6 +114,12 @@ def parse_number(shape: str, count: int, decimal: str) -> WrittenNumber | None:
     return WrittenNumber(count, digits[0].rstrip(), _singular(unit), re.sub(rf"[().\s]|{_SIGN}", "", around))
 
 
+def mark_leading_zeros(cells: pl.Series) -> pl.Series:
+    """Mark the cells of text like 07030; one like 0, 0.5 or -07 doesn't count."""
+    # In the order of text, 00, 01, ..., 09 and what begins with them lie in between; a pattern costs more.
+    return (cells >= "00") & (cells < "0:")
+
+
 def is_code(shape: str) -> bool:
     """Whether whole numbers of this shape are written as codes are."""
     return bool(_PADDED.fullmatch(shape) or _LISTED.fullmatch(shape))
@@ -123,16 +129,14 @@ def is_code(shape: str) -> bool:
 def dressed_value(decimal: str, units: tuple[str, ...], multiplies: bool, spaced: bool) -> pl.Expr:
     """The number in a cell of `SHORT` that may be more than a plain decimal, null if there's none."""
     names = sorted(MAGNITUDES if multiplies else units, key=len, reverse=True)
-    words = (
-        "|".join(map(re.escape, names)).replace(r"\ ", r"\.?\s+").replace("²", "[2²]").replace("³", "[3³]")
-    )
+    words = "|".join(map(re.escape, names)).replace(r"\ ", r"\.?\s+")
+    words = words.replace("²", "[2²]").replace("³", "[3³]")
     unit = rf"(?:\s*(?:{words})(?:e?s)?\.?)?" if words else ""
     is_number = _CELL.str.contains(_pattern(decimal, unit, spaced))
     # Of what is known to be a number, the digits are what is left: faster than to have a pattern find them.
     digits = _CELL.str.replace(rf"(?i)(?:{words})", "") if re.search("[0-9]", words) else _CELL
-    digits = (
-        digits.str.strip_chars_start(_AROUND).str.strip_prefix(". ").str.strip_chars_start(_AROUND)
-    )  # Rs. 5
+    digits = digits.str.strip_chars_start(_AROUND)
+    digits = digits.str.strip_prefix(". ").str.strip_chars_start(_AROUND)  # Rs. 5
     digits = digits.str.strip_chars_end("".join([_AROUND, ".,", *names, *map(str.upper, names)]))
     digits = digits.str.replace_all("," if decimal == "." else ".", "", literal=True)
     digits = digits.str.replace_all(r"[\s'’]", "") if spaced else digits
