@@ -13,6 +13,7 @@ from covary.columns.key_reading import CELLS, MARKS, YEAR, KeyReading, read_key_
 from covary.columns.key_text import write_key_text
 from covary.columns.periods import name_periods, number_periods
 from covary.columns.time_forms import ABSENT_TIMES
+from covary.columns.times import TimeReading
 from covary.columns.unused_cells import Tallies, Tally, take_examples
 from covary.sketching.hashing import SCHEMES, HashedColumn, Hashes, HashScheme
 
@@ -123,7 +124,7 @@ def read_columns(
     columns: dict[str, ReadColumn] = {}
     for name, reading in readings.items():
         if reading.time:
-            columns[name] = _read_times(rows[name], reading, scheme, tallies)
+            columns[name] = _read_times(rows[name], reading.time, reading.granularities, scheme, tallies)
         elif _repeats(rows[name], reading):
             columns[name] = _read_repeating(rows[name], reading, scheme)
     others = {name: reading for name, reading in readings.items() if name not in columns}
@@ -217,21 +218,23 @@ def _at(key: Key, columns: Mapping[str, ReadColumn], granularity: str, scheme: H
     return HashedKeys(granularity, hashed.hashes[held], held)
 
 
-def _read_times(column: pl.Series, reading: KeyReading, scheme: HashScheme, tallies: Tallies) -> ReadColumn:
+def _read_times(
+    column: pl.Series,
+    reading: TimeReading,
+    granularities: Sequence[str],
+    scheme: HashScheme,
+    tallies: Tallies,
+) -> ReadColumn:
     """Hash the period that each row's time falls in, at each granularity."""
     times = read_key_times(column, reading)
     tallies.add(column.name, _count_unread(column, times))
     present = times.is_not_null().to_numpy() if times.null_count() else None
-    instants = (
-        times.to_physical().fill_null(0).to_numpy() if times.null_count() else times.to_physical().to_numpy()
-    )
-    numbers = number_periods(instants, reading.granularities)
+    numbers = number_periods(times.to_physical().fill_null(0).to_numpy(), granularities)
     levels = {
         granularity: HashedColumn(hash_periods(each, granularity, scheme), present)
-        for granularity, each in zip(reading.granularities, numbers, strict=True)
+        for granularity, each in zip(granularities, numbers, strict=True)
     }
-    finest = reading.granularities[0]
-    return ReadColumn(levels, lambda rows: name_periods(numbers[0][rows], finest))
+    return ReadColumn(levels, lambda rows: name_periods(numbers[0][rows], granularities[0]))
 
 
 def hash_periods(numbers: Integers, granularity: str, scheme: HashScheme) -> Hashes:
