@@ -1,6 +1,6 @@
 """The calendar: times rolled up into periods, the text that names each, and the days they begin with."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import polars as pl
@@ -9,7 +9,6 @@ from covary.arrays import Integers, Truths
 
 HOUR, DAY = 3_600_000_000, 86_400_000_000  # in microseconds
 
-
 _COARSER = {  # weeks don't nest in months or years
     "moment": ("hour", "day", "week", "month", "quarter", "year"),
     "hour": ("day", "week", "month", "quarter", "year"),
@@ -17,7 +16,6 @@ _COARSER = {  # weeks don't nest in months or years
     "month": ("quarter", "year"),
     "quarter": ("year",),
 }
-_LENGTHS = {"moment": 1, "hour": HOUR}
 _UNITS = {"hour": "h", "day": "D", "month": "M", "year": "Y"}
 _TEXT_FORMATS = {
     "moment": "%Y-%m-%dT%H:%M:%S%.6f",
@@ -46,10 +44,17 @@ def write_periods(times: pl.Series, granularity: str) -> pl.Series:
 def number_periods(instants: Integers, granularities: Sequence[str]) -> list[Integers]:
     """The period of each time at several granularities, counted from that of the first of January 1970."""
     days = instants // DAY
-    return [
-        instants // _LENGTHS[granularity] if granularity in _LENGTHS else _period_of_day(days, granularity)
-        for granularity in granularities
-    ]
+    months = days.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
+    number_by: dict[str, Callable[[], Integers]] = {
+        "moment": lambda: instants,
+        "hour": lambda: instants // HOUR,
+        "day": lambda: days,
+        "week": lambda: (days + 3) // 7,  # 1970 began on a Thursday
+        "month": lambda: months,
+        "quarter": lambda: months // 3,
+        "year": lambda: months // 12,
+    }
+    return [number_by[granularity]() for granularity in granularities]
 
 
 def name_periods(numbers: Integers, granularity: str) -> list[str]:
@@ -61,10 +66,8 @@ def name_periods(numbers: Integers, granularity: str) -> list[str]:
         thursdays = (7 * numbers).astype("datetime64[D]")
         years = thursdays.astype("datetime64[Y]")
         weeks = (thursdays - years).astype(np.int64) // 7 + 1
-        return [
-            f"{year}-W{week:02}"
-            for year, week in zip(years.astype(str).tolist(), weeks.tolist(), strict=True)
-        ]
+        of_both = zip(years.astype(str).tolist(), weeks.tolist(), strict=True)
+        return [f"{year}-W{week:02}" for year, week in of_both]
     if granularity == "quarter":
         return [f"{1970 + number // 4}-Q{number % 4 + 1}" for number in numbers.tolist()]
     names: list[str] = np.datetime_as_string(numbers.astype(f"datetime64[{_UNITS[granularity]}]")).tolist()
@@ -91,13 +94,3 @@ def day_of_week(years: Integers, weeks: Integers) -> tuple[Integers, Truths]:
 def _first_day(periods: Integers, unit: str) -> Integers:
     """The first day of each month or year since 1970, in days since then."""
     return periods.astype(f"datetime64[{unit}]").astype("datetime64[D]").astype(np.int64)
-
-
-def _period_of_day(days: Integers, granularity: str) -> Integers:
-    """The number of the period of each day."""
-    if granularity == "day":
-        return days
-    if granularity == "week":
-        return (days + 3) // 7  # 1970 began on a Thursday
-    months = days.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
-    return months // {"month": 1, "quarter": 3, "year": 12}[granularity]
