@@ -147,10 +147,10 @@ def write_places(column: pl.Series, kind: str) -> pl.Series:
 
 def _kind_by_numbers(texts: set[str], heading: str) -> str | None:
     """The kind that the column's name promises and every number keeps to."""
-    promised = {"state": _STATE_NUMBER, "country": _COUNTRY_NUMBER}
-    for kind, says in promised.items():
-        if len(texts) >= FEWEST_NUMBERS and says.search(heading):
-            return kind if _gazetteers()[kind].numbers.keys() >= texts else None
+    kind = "state" if _STATE_NUMBER.search(heading) else "country"
+    promised = kind == "state" or _COUNTRY_NUMBER.search(heading)
+    if promised and len(texts) >= FEWEST_NUMBERS and _gazetteers()[kind].numbers.keys() >= texts:
+        return kind
     return None
 
 
@@ -223,31 +223,29 @@ def _gazetteers() -> dict[str, Gazetteer]:
     import pycountry  # noqa: PLC0415
 
     countries = [dict(country) for country in pycountry.countries]
+
+    def by(field: str, write: Callable[[str], str] = str) -> dict[str, str]:
+        return {write(c[field].lower()): c["alpha_3"].lower() for c in countries if field in c}
+
+    country_names = by("official_name", _name) | by("common_name", _name) | by("name", _name)
     states = {
         state.code[3:].lower(): state.name.lower()
         for state in pycountry.subdivisions
         if state.code.startswith("US-") and state.code != "US-UM"  # the Minor Outlying Islands
     }
-    return {"country": _countries(countries), "state": _states(states)}
-
-
-def _countries(countries: list[dict[str, str]]) -> Gazetteer:
-    def by(field: str, write: Callable[[str], str] = str) -> dict[str, str]:
-        return {write(c[field].lower()): c["alpha_3"].lower() for c in countries if field in c}
-
-    names = by("official_name", _name) | by("common_name", _name) | by("name", _name)
-    return Gazetteer(
-        names=names | _aliases(COUNTRY_ALIASES),
-        codes=by("alpha_2") | by("alpha_3") | COUNTRY_CODES,
-        numbers=by("numeric", lambda digits: digits.lstrip("0")),
-    )
-
-
-def _states(states: dict[str, str]) -> Gazetteer:
-    iso = {_name(f"us-{code}"): code for code in states}
-    names = {_name(name): code for code, name in states.items()}
-    numbers = {str(number): code for number, code in enumerate(FIPS.split()) if code in states}
-    return Gazetteer(names | iso | _aliases(STATE_ALIASES), {code: code for code in states}, numbers)
+    state_names = {_name(name): code for code, name in states.items()}
+    return {
+        "country": Gazetteer(
+            names=country_names | _aliases(COUNTRY_ALIASES),
+            codes=by("alpha_2") | by("alpha_3") | COUNTRY_CODES,
+            numbers=by("numeric", lambda digits: digits.lstrip("0")),
+        ),
+        "state": Gazetteer(
+            names=state_names | {_name(f"us-{code}"): code for code in states} | _aliases(STATE_ALIASES),
+            codes={code: code for code in states},
+            numbers={str(number): code for number, code in enumerate(FIPS.split()) if code in states},
+        ),
+    }
 
 
 def _name(text: str) -> str:

@@ -105,11 +105,11 @@ def group_by_form(cells: Sequence[str], compact: bool) -> dict[str, list[str]]:
     pattern = any_form(compact)
     short = [cell for cell in cells if len(cell) <= LONGEST_TIME and "\n" not in cell]
     shapes = "\n".join(short).translate(_DIGITS_TO_ONES).split("\n")
-    groups = {shape: match.lastindex for shape in set(shapes) if (match := pattern.fullmatch(shape))}
+    groups = {shape: match.lastindex or 0 for shape in set(shapes) if (match := pattern.fullmatch(shape))}
     by_form: dict[str, list[str]] = {}
     for cell, shape in zip(short, shapes, strict=False):
         if shape in groups:
-            by_form.setdefault(_FORM_OF_GROUP[groups[shape] or 0], []).append(cell)
+            by_form.setdefault(_FORM_OF_GROUP[groups[shape]], []).append(cell)
     return by_form
 
 

@@ -35,7 +35,6 @@ INSPECTED_CELLS = 64
 FREQUENT_CELLS = 100
 JUDGED_CELLS = 500  # distinct ones; more of them would rarely change the judgement
 LOOKED_UP_ROWS = 4  # per distinct cell, from which on reading the distinct ones is quicker
-_NO_TIMES = np.empty(0, dtype=np.int64)
 _TEXT_TYPES = (pl.String, pl.Categorical, pl.Enum)
 _WORDS = {"moment": "times", "hour": "times to the hour", "day": "dates"}
 _HASH: pl.Expr = pl.col("cell").nchash.xxhash64()  # type: ignore[attr-defined]
@@ -124,8 +123,9 @@ def _choose_zone(
 
 
 def _granularity_of(instants: Integers | None) -> str:
-    understood = _NO_TIMES if instants is None else instants[instants != NO_TIME]
-    return _finest_needed(understood) if understood.size else ""
+    if instants is None or not (instants != NO_TIME).any():
+        return ""
+    return _finest_needed(instants[instants != NO_TIME])
 
 
 def _count_cells(cells: pl.Series) -> dict[str, int]:
@@ -140,11 +140,8 @@ def _count_cells(cells: pl.Series) -> dict[str, int]:
         frequent = distinct.sort("rows", "cell", descending=True).head(FREQUENT_CELLS)
         others = distinct.join(frequent, on="cell", how="anti").filter(_HASH % one_in == 0)
         distinct = pl.concat([frequent, others.with_columns(pl.col("rows") * one_in)])
-    return {
-        cell: rows
-        for cell, rows in distinct.select("cell", "rows").rows()
-        if cell.lower() not in ABSENT_TIMES
-    }
+    counted = distinct.select("cell", "rows").rows()
+    return {cell: rows for cell, rows in counted if cell.lower() not in ABSENT_TIMES}
 
 
 def _longest_bytes(text: pl.Series) -> int:
