@@ -16,7 +16,8 @@ _COARSER = {  # weeks don't nest in months or years
     "month": ("quarter", "year"),
     "quarter": ("year",),
 }
-_UNITS = {"hour": "h", "day": "D", "month": "M", "year": "Y"}
+_MICROSECONDS = {"moment": 1, "hour": HOUR, "day": DAY}
+_MONTHS = {"month": 1, "quarter": 3, "year": 12}
 _TEXT_FORMATS = {
     "moment": "%Y-%m-%dT%H:%M:%S%.6f",
     "hour": "%Y-%m-%dT%H",
@@ -57,21 +58,15 @@ def number_periods(instants: Integers, granularities: Sequence[str]) -> list[Int
     return [number_by[granularity]() for granularity in granularities]
 
 
-def name_periods(numbers: Integers, granularity: str) -> list[str]:
-    """Name periods by their numbers."""
-    if granularity == "moment":
-        return write_periods(pl.Series(numbers.view("datetime64[us]")), granularity).to_list()
-    if granularity == "week":
-        # A week belongs to the year of its Thursday, and 1970 began with one.
-        thursdays = (7 * numbers).astype("datetime64[D]")
-        years = thursdays.astype("datetime64[Y]")
-        weeks = (thursdays - years).astype(np.int64) // 7 + 1
-        of_both = zip(years.astype(str).tolist(), weeks.tolist(), strict=True)
-        return [f"{year}-W{week:02}" for year, week in of_both]
-    if granularity == "quarter":
-        return [f"{1970 + number // 4}-Q{number % 4 + 1}" for number in numbers.tolist()]
-    names: list[str] = np.datetime_as_string(numbers.astype(f"datetime64[{_UNITS[granularity]}]")).tolist()
-    return names
+def name_periods(numbers: Integers, granularity: str) -> pl.Series:
+    """Name periods by their numbers, as `write_periods` names those of times."""
+    if granularity in _MONTHS:
+        starts = _first_day(numbers * _MONTHS[granularity], "M") * DAY
+    elif granularity == "week":
+        starts = (numbers * 7 - 3) * DAY  # 1970 began on a Thursday
+    else:
+        starts = numbers * _MICROSECONDS[granularity]
+    return write_periods(pl.Series(starts.view("datetime64[us]")), granularity)
 
 
 def day_of_date(years: Integers, months: Integers, days: Integers | None = None) -> tuple[Integers, Truths]:

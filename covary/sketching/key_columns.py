@@ -128,7 +128,8 @@ def read_columns(
         elif _repeats(rows[name], reading):
             columns[name] = _read_repeating(rows[name], reading, scheme)
     others = {name: reading for name, reading in readings.items() if name not in columns}
-    columns |= _read_texts(rows, others, scheme) if others else {}
+    if others:
+        columns |= _read_texts(rows, others, scheme)
     for name, read in columns.items():
         if not readings[name].time:
             (hashed,) = read.levels.values()
@@ -164,15 +165,15 @@ def _read_repeating(column: pl.Series, reading: KeyReading, scheme: HashScheme) 
     # in which a NUL makes Polars panic.
     encoded = column.alias(CELLS).to_arrow(compat_level=VIEWS).dictionary_encode()
     cells = pl.Series(CELLS, encoded.dictionary)
-    (text,) = write_keys(cells.to_frame(), {CELLS: reading})
-    hashed = _drop_marks(scheme.identify([text])[0], reading, scheme)
+    distinct = _read_texts(cells.to_frame(), {CELLS: reading}, scheme)[CELLS]
+    ((granularity, hashed),) = distinct.levels.items()
     cell_of_row = encoded.indices.fill_null(0).to_numpy()
     present = None if hashed.present is None else hashed.present[cell_of_row]
     if encoded.null_count:
         is_valid = encoded.is_valid().to_numpy(zero_copy_only=False)
         present = is_valid if present is None else present & is_valid
     level = HashedColumn(hashed.hashes[cell_of_row], present)
-    return ReadColumn({reading.granularities[0]: level}, lambda rows: _take_texts(text, cell_of_row[rows]))
+    return ReadColumn({granularity: level}, lambda rows: distinct.texts_of(cell_of_row[rows]))
 
 
 def _drop_marks(column: HashedColumn, reading: KeyReading, scheme: HashScheme) -> HashedColumn:
@@ -214,8 +215,8 @@ def _at(key: Key, columns: Mapping[str, ReadColumn], granularity: str, scheme: H
     hashed = combine_at([columns[name].levels for name in key.columns], granularity, scheme)
     if hashed.present is None:
         return HashedKeys(granularity, hashed.hashes, None)
-    held = np.flatnonzero(hashed.present)
-    return HashedKeys(granularity, hashed.hashes[held], held)
+    rows = np.flatnonzero(hashed.present)
+    return HashedKeys(granularity, hashed.hashes[rows], rows)
 
 
 def _read_times(
@@ -234,7 +235,7 @@ def _read_times(
         granularity: HashedColumn(hash_periods(each, granularity, scheme), present)
         for granularity, each in zip(granularities, numbers, strict=True)
     }
-    return ReadColumn(levels, lambda rows: name_periods(numbers[0][rows], granularities[0]))
+    return ReadColumn(levels, lambda rows: name_periods(numbers[0][rows], granularities[0]).to_list())
 
 
 def hash_periods(numbers: Integers, granularity: str, scheme: HashScheme) -> Hashes:
@@ -260,7 +261,7 @@ def _hash_span(number: int, granularity: str, scheme: str) -> Hashes:
 
 
 def _hash_names(numbers: Integers, granularity: str, scheme: HashScheme) -> Hashes:
-    names = pl.Series(name_periods(numbers, granularity), dtype=pl.String)
+    names = name_periods(numbers, granularity)
     return scheme.identify([YEAR + names if granularity == "year" else names])[0].hashes.copy()
 
 

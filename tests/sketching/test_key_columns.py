@@ -86,7 +86,7 @@ def test_a_long_column_of_repeated_cells_is_read_as_each_of_its_cells(name):
 def test_hashed_periods_are_the_hashes_of_their_names(granularity, hash_name, times):
     scheme = SCHEMES[hash_name]
     (numbers,) = number_periods(times.to_physical().to_numpy(), [granularity])
-    names = pl.Series(name_periods(numbers, granularity), dtype=pl.String)
+    names = name_periods(numbers, granularity)
     expected = scheme.identify([YEAR + names if granularity == "year" else names])[0].hashes
     assert hash_periods(numbers, granularity, scheme).tolist() == expected.tolist()
     near = numbers[np.abs(numbers) < 10**5]  # few spans, kept from one call to the next
