@@ -39,6 +39,7 @@ ROWS_WORTH_A_STEP = 1 << 14  # of a wide table rather fewer columns are folded a
 FEWEST_AT_ONCE, MOST_AT_ONCE = 1 << 14, 1 << 18  # rows among which the smallest hashes are looked for
 
 Limit = int | float | None  # the order above which no row can be in a sketch; None: any row can
+Smallest = tuple[Hashes, States, bool]  # the smallest keys of a column, and whether those are all of them
 
 
 def sketch_rows(
@@ -120,48 +121,34 @@ def _sketch_key(
     partials: list[Partial] = []
     finer: _Folded | None = None
     for hashed, room in zip(levels, rooms, strict=True):
-        pair = replace(key, granularity=hashed.granularity)
         if finer is None:
-            sketched, folded = _sketch_from_rows(pair, hashed, columns, config, first_row, room)
+            smallest, folded = _fold_rows_near(hashed, columns, config, first_row, room)
         else:
-            sketched, folded = _sketch_from_finer(pair, hashed, columns, config, finer, room)
+            folded = _fold_finer(hashed, finer, config.scheme)
+            smallest = list(_cut(folded.distinct, folded.states, room))
         if hashed.granularity != "week":  # which lies in two months as often as not
             finer = folded
-        partials += sketched
+        for column, (kept, states, complete) in enumerate(smallest):
+            pair = replace(key, value=columns.names[column], granularity=hashed.granularity)
+            counts = columns.counts_of(column, hashed.rows)
+            partials.append(Partial(pair, kept, states, counts, complete, room))
     return partials
 
 
-def _sketch_from_finer(
-    pair: ColumnPair,
-    hashed: HashedKeys,
-    columns: NumberColumns,
-    config: SketchConfig,
-    finer: _Folded,
-    room: int,
-) -> tuple[list[Partial], _Folded]:
+def _fold_finer(hashed: HashedKeys, finer: _Folded, scheme: HashScheme) -> _Folded:
     """Fold the keys of a finer granularity, which are far fewer than the rows."""
     coarse = hashed.hashes[finer.rows]
-    distinct, grouped = _group(coarse, config.scheme.order(coarse), config.scheme)
-    folded = _Folded(distinct, merge_states(finer.states, grouped), finer.rows[_row_of_each_key(grouped)])
-    partials = []
-    for column, (kept, state, complete) in enumerate(_cut(distinct, folded.states, room)):
-        own, counts = replace(pair, value=columns.names[column]), columns.counts_of(column, hashed.rows)
-        partials.append(Partial(own, kept, state, counts, complete, room))
-    return partials, folded
+    distinct, grouped = _group(coarse, scheme.order(coarse), scheme)
+    return _Folded(distinct, merge_states(finer.states, grouped), finer.rows[_row_of_each_key(grouped)])
 
 
-def _sketch_from_rows(
-    pair: ColumnPair,
-    hashed: HashedKeys,
-    columns: NumberColumns,
-    config: SketchConfig,
-    first_row: int,
-    room: int,
-) -> tuple[list[Partial], _Folded | None]:
+def _fold_rows_near(
+    hashed: HashedKeys, columns: NumberColumns, config: SketchConfig, first_row: int, room: int
+) -> tuple[list[Smallest], _Folded | None]:
     """Drop the rows above the n-th smallest hash, and fold only the few that remain."""
     hashes, orders = hashed.hashes, config.scheme.order(hashed.hashes)
     with_key = np.arange(hashes.size) if hashed.rows is None else hashed.rows
-    partials: dict[int, Partial] = {}
+    smallest: dict[int, Smallest] = {}
     folded: _Folded | None = None
     for limit, chosen in _columns_by_limit(orders, with_key, columns, room).items():
         near = slice(None) if limit is None else np.flatnonzero(orders <= limit)
@@ -174,13 +161,11 @@ def _sketch_from_rows(
         if limit is None and every_column:
             folded = _Folded(distinct, states, _row_of_each_key(grouped))
         for column, (kept, state, complete) in zip(chosen, _cut(distinct, states, room), strict=True):
-            own, counts = replace(pair, value=columns.names[column]), columns.counts_of(column, hashed.rows)
-            partials[column] = Partial(own, kept, state, counts, complete and limit is None, room)
-    return [partials[column] for column in sorted(partials)], folded
+            smallest[column] = kept, state, complete and limit is None
+    return [smallest[column] for column in sorted(smallest)], folded
 
 
 def _row_of_each_key(keys: Grouped) -> npt.NDArray[np.intp]:
-    """Return a row of each key."""
     rows = np.empty(keys.count, dtype=np.intp)
     rows[keys.groups] = np.arange(keys.groups.size)
     return rows
@@ -216,15 +201,11 @@ def _nth_smallest(orders: Orders, size: int) -> Limit:
         start, length = start + length, min(2 * length, MOST_AT_ONCE)
         smaller = some[some < smallest[-1]] if cut else some
         if smaller.size:
-            smallest = _distinct(np.concatenate([smallest, smaller]))
+            ordered = np.sort(np.concatenate([smallest, smaller]))
+            smallest = ordered[starts_of_runs(ordered)]  # faster than np.unique
             cut = cut or smallest.size > size
             smallest = smallest[:size]
     return smallest[-1].item() if cut else None
-
-
-def _distinct(numbers: Orders) -> Orders:
-    ordered = np.sort(numbers)  # then comparing neighbours: faster than np.unique
-    return ordered[starts_of_runs(ordered)]
 
 
 def _group(hashes: Hashes, orders: Orders, scheme: HashScheme) -> tuple[Hashes, Grouped]:
@@ -251,8 +232,8 @@ def _group_many(hashes: Hashes, scheme: HashScheme) -> tuple[Hashes, Grouped]:
     return distinct[in_order], Grouped(group_of_rank[ranks], distinct.size)
 
 
-def _cut(hashes: Hashes, states: States, size: int) -> Iterator[tuple[Hashes, States, bool]]:
-    """For each column keep the n smallest keys that have a value; say whether that was all of them."""
+def _cut(hashes: Hashes, states: States, size: int) -> Iterator[Smallest]:
+    """Keep the n smallest keys of each column that have a value."""
     present = states["count"] > 0
     if present.all():  # one array of hashes, shared by all columns
         kept, complete = hashes[:size].copy(), hashes.size <= size
