@@ -43,8 +43,7 @@ def sketch_batches(
     """
     waiting: list[list[Partial]] = []
     key_tallies = Tallies()
-    row = chunk * CHUNK_ROWS
-    weight = 0
+    row, weight = chunk * CHUNK_ROWS, 0
     for rows in batches:
         read = read_number_columns(rows, numbers, tallies)
         if known:
@@ -93,8 +92,7 @@ def sketch(
     config = SketchConfig(size, (aggregate,), hash, choose_normaliser(key_text, hash))
     if not isinstance(value, str):
         raise NoSuchColumn(value, "the table", ())
-    sketches = sketch_table(open_table(frame, key, value), value, config)
-    return next(iter(sketches.at(by))).sketch
+    return sketch_table(open_table(frame, key, value), value, config).at(by)[0].sketch
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -142,11 +140,7 @@ def sketch_table(
 ) -> PairSketches:
     """Sketch one pair of an opened table at every granularity, refusing columns that can't serve.
 
-    Args:
-        table: the table, opened for its key and its value.
-        value: the column of numbers.
-        config: the settings.
-        any_order: also with the columns of the key in every other order.
+    With `any_order` also with the columns of the key in every other order.
     """
     name = table.name or "the table"
     if value in table.key:
