@@ -62,7 +62,9 @@ def sketch_rows(
     readings = collect_readings(keys)
     step = min(ROWS_AT_ONCE, max(ROWS_WORTH_A_STEP, CELLS_AT_ONCE // len(numbers)))
     for start in range(0, max(rows.height, 1), step):
-        read = read_columns(rows.slice(start, step), readings, config.scheme, tallies)
+        read = read_columns(rows.slice(start, step), readings, config.scheme)
+        for name, column in read.items():
+            tallies.add(name, column.unused)
         some = {name: column.slice(start, step) for name, column in numbers.items()}
         parts.append(sketch_columns(read, keys, some, config, table, first_row + start))
     return merge_partials(parts, config)

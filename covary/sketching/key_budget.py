@@ -16,7 +16,6 @@ from covary.arrays import Integers
 from covary.columns.key_reading import FEWEST_PERIODS, KeyReading
 from covary.columns.profile import ColumnProfile, take_runs
 from covary.columns.reasons import Cause
-from covary.columns.unused_cells import Tallies
 from covary.sketching.key_choice import count_keys
 from covary.sketching.key_columns import Key, read_columns
 from covary.sketching.sketch_types import SketchConfig
@@ -138,7 +137,7 @@ class Budget:
         counts = self._key_counts.get(column)
         if counts is None:
             if reading.time:
-                read = read_columns(self._sampled, {column: reading}, self._config.scheme, Tallies())
+                read = read_columns(self._sampled, {column: reading}, self._config.scheme)
                 counts = {level: count_keys(hashed) for level, hashed in read[column].levels.items()}
             else:
                 counts = {"": self._sampled[column].n_unique()}

@@ -14,7 +14,7 @@ from covary.columns.key_text import write_key_text
 from covary.columns.periods import name_periods, number_periods
 from covary.columns.time_forms import ABSENT_TIMES
 from covary.columns.times import TimeReading
-from covary.columns.unused_cells import Tallies, Tally, take_examples
+from covary.columns.unused_cells import Tally, take_examples
 from covary.sketching.hashing import SCHEMES, HashedColumn, Hashes, HashScheme
 
 SEPARATOR = ","  # between the columns of a key, as a person writes them
@@ -89,10 +89,11 @@ class HashedKeys:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReadColumn:
-    """A key column, read: hashed at each granularity, and how to have canonical texts at the finest."""
+    """A key column, read: hashed at each granularity, what is no key, and how to have canonical texts."""
 
     levels: Levels
-    texts_of: Callable[[Rows], list[str]]
+    unused: Tally
+    texts_of: Callable[[Rows], list[str]]  # at the finest granularity
 
     def examples(self, column: pl.Series, scheme: HashScheme, most: int) -> Examples:
         """Return keys as written and as canonical text: those first in the order of sampling."""
@@ -118,24 +119,17 @@ def _take_texts(texts: pl.Series, rows: Rows) -> list[str]:
 
 
 def read_columns(
-    rows: pl.DataFrame, readings: Mapping[str, KeyReading], scheme: HashScheme, tallies: Tallies
+    rows: pl.DataFrame, readings: Mapping[str, KeyReading], scheme: HashScheme
 ) -> dict[str, ReadColumn]:
-    """Read and hash key columns; what can't be used of them is added to the tallies."""
+    """Read and hash key columns."""
     columns: dict[str, ReadColumn] = {}
     for name, reading in readings.items():
         if reading.time:
-            columns[name] = _read_times(rows[name], reading.time, reading.granularities, scheme, tallies)
+            columns[name] = _read_times(rows[name], reading.time, reading.granularities, scheme)
         elif _repeats(rows[name], reading):
             columns[name] = _read_repeating(rows[name], reading, scheme)
     others = {name: reading for name, reading in readings.items() if name not in columns}
-    if others:
-        columns |= _read_texts(rows, others, scheme)
-    for name, read in columns.items():
-        if not readings[name].time:
-            (hashed,) = read.levels.values()
-            missing = 0 if hashed.present is None else int(np.count_nonzero(~hashed.present))
-            tallies.add(name, Tally(missing))
-    return columns
+    return columns | _read_texts(rows, others, scheme) if others else columns
 
 
 def _read_texts(
@@ -143,13 +137,18 @@ def _read_texts(
 ) -> dict[str, ReadColumn]:
     """Read columns that hold no times, all at once: on a small table the calls of Polars are the cost."""
     texts = write_keys(rows, readings)
-    hashed = zip(readings.items(), texts, scheme.identify(texts), strict=True)
-    return {
-        name: ReadColumn(
-            {reading.granularities[0]: _drop_marks(one, reading, scheme)}, partial(_take_texts, text)
-        )
-        for (name, reading), text, one in hashed
-    }
+    columns: dict[str, ReadColumn] = {}
+    for (name, reading), text, hashed in zip(readings.items(), texts, scheme.identify(texts), strict=True):
+        keys = _drop_marks(hashed, reading, scheme)
+        columns[name] = _without_times(reading, keys, partial(_take_texts, text))
+    return columns
+
+
+def _without_times(
+    reading: KeyReading, keys: HashedColumn, texts_of: Callable[[Rows], list[str]]
+) -> ReadColumn:
+    missing = 0 if keys.present is None else int(np.count_nonzero(~keys.present))
+    return ReadColumn({reading.granularities[0]: keys}, Tally(missing), texts_of)
 
 
 def _repeats(column: pl.Series, reading: KeyReading) -> bool:
@@ -166,14 +165,14 @@ def _read_repeating(column: pl.Series, reading: KeyReading, scheme: HashScheme) 
     encoded = column.alias(CELLS).to_arrow(compat_level=VIEWS).dictionary_encode()
     cells = pl.Series(CELLS, encoded.dictionary)
     distinct = _read_texts(cells.to_frame(), {CELLS: reading}, scheme)[CELLS]
-    ((granularity, hashed),) = distinct.levels.items()
+    (hashed,) = distinct.levels.values()
     cell_of_row = encoded.indices.fill_null(0).to_numpy()
     present = None if hashed.present is None else hashed.present[cell_of_row]
     if encoded.null_count:
         is_valid = encoded.is_valid().to_numpy(zero_copy_only=False)
         present = is_valid if present is None else present & is_valid
-    level = HashedColumn(hashed.hashes[cell_of_row], present)
-    return ReadColumn({granularity: level}, lambda rows: distinct.texts_of(cell_of_row[rows]))
+    keys = HashedColumn(hashed.hashes[cell_of_row], present)
+    return _without_times(reading, keys, lambda rows: distinct.texts_of(cell_of_row[rows]))
 
 
 def _drop_marks(column: HashedColumn, reading: KeyReading, scheme: HashScheme) -> HashedColumn:
@@ -220,22 +219,18 @@ def _at(key: Key, columns: Mapping[str, ReadColumn], granularity: str, scheme: H
 
 
 def _read_times(
-    column: pl.Series,
-    reading: TimeReading,
-    granularities: Sequence[str],
-    scheme: HashScheme,
-    tallies: Tallies,
+    column: pl.Series, reading: TimeReading, granularities: Sequence[str], scheme: HashScheme
 ) -> ReadColumn:
     """Hash the period that each row's time falls in, at each granularity."""
     times = read_key_times(column, reading)
-    tallies.add(column.name, _count_unread(column, times))
     present = times.is_not_null().to_numpy() if times.null_count() else None
     numbers = number_periods(times.to_physical().fill_null(0).to_numpy(), granularities)
     levels = {
         granularity: HashedColumn(hash_periods(each, granularity, scheme), present)
         for granularity, each in zip(granularities, numbers, strict=True)
     }
-    return ReadColumn(levels, lambda rows: name_periods(numbers[0][rows], granularities[0]).to_list())
+    unused = _count_unread(column, times)
+    return ReadColumn(levels, unused, lambda rows: name_periods(numbers[0][rows], granularities[0]).to_list())
 
 
 def hash_periods(numbers: Integers, granularity: str, scheme: HashScheme) -> Hashes:

@@ -8,7 +8,6 @@ import polars as pl
 from covary.columns.key_text import NORMALISERS
 from covary.columns.numbers import NumberReading
 from covary.columns.profile import ColumnProfile, choose_columns, profile_columns, take_runs
-from covary.columns.unused_cells import Tallies
 from covary.sketching.key_budget import MOST_BYTES, Budget
 from covary.sketching.key_choice import decide_keys, find_joint_keys, split_key
 from covary.sketching.key_columns import (
@@ -51,14 +50,6 @@ class Roles:
         return list(dict.fromkeys((*collect_readings(self.keys), *self.numbers)))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class FirstRows:
-    """The key columns of a table's first rows, read while their roles were decided."""
-
-    columns: dict[str, ReadColumn]
-    tallies: Tallies
-
-
 def decide_roles(
     rows: pl.DataFrame,
     table: str,
@@ -66,7 +57,7 @@ def decide_roles(
     wanted_keys: Sequence[str] = (),
     wanted_values: Sequence[str] = (),
     size: int | None = None,
-) -> tuple[Roles, FirstRows | None]:
+) -> tuple[Roles, dict[str, ReadColumn] | None]:
     """Decide from a sample of a table which keys and numbers it is sketched on, and how they are read.
 
     `wanted_keys` and `wanted_values` are those that a person named; `size` are the bytes of the table where
@@ -85,8 +76,8 @@ def decide_roles(
     room = MOST_BYTES if wanted_keys else budget.room
     keys = budget.choose_keys(offered, numbers, room, named=bool(wanted_keys))
     kept = budget.choose_numbers(keys, numbers, MOST_BYTES if wanted_values else room)
-    sample, tallies = take_runs(rows, SAMPLED_ROWS, SAMPLED_RUNS), Tallies()
-    read = read_columns(sample, collect_readings(keys), config.scheme, tallies)
+    sample = take_runs(rows, SAMPLED_ROWS, SAMPLED_RUNS)
+    read = read_columns(sample, collect_readings(keys), config.scheme)
     canonical = config.normaliser != NORMALISERS["exact"]
     if canonical and not wanted_keys:
         joint = find_joint_keys(keys, read, profiles, config.scheme)
@@ -115,4 +106,4 @@ def decide_roles(
             if after < before
         ),
     )
-    return roles, FirstRows(read, tallies) if sample.height == rows.height else None
+    return roles, read if sample.height == rows.height else None

@@ -47,6 +47,8 @@ def sketch_batches(
     for rows in batches:
         read = read_number_columns(rows, numbers, tallies)
         if known:
+            for name, column in known.items():
+                key_tallies.add(name, column.unused)
             waiting.append(sketch_columns(known, keys, read, config, table, row))
             known = None
         else:

@@ -4,7 +4,6 @@ import pytest
 
 from covary.columns.key_text import NORMALISERS
 from covary.columns.profile import profile_columns
-from covary.columns.unused_cells import Tallies
 from covary.sketching.hashing import SCHEMES
 from covary.sketching.key_choice import MOST_JOINT_KEYS, decide_keys, find_joint_keys, split_key
 from covary.sketching.key_columns import collect_readings, read_columns
@@ -16,7 +15,7 @@ def joint_keys_of(rows):
     profiles = profile_columns(rows)
     names = [(profile.name,) for profile in profiles if profile.is_key]
     keys = decide_keys(names, rows, profiles, NORMALISERS["canonical"])
-    read = read_columns(rows, collect_readings(keys), SCHEME, Tallies())
+    read = read_columns(rows, collect_readings(keys), SCHEME)
     return find_joint_keys(keys, read, profiles, SCHEME)
 
 
