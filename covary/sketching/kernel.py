@@ -1,7 +1,7 @@
 """The kernel (paper, section 3): rows to partial sketches, partials to one, one to the finished sketches."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 from itertools import chain, groupby
 from operator import add
@@ -93,10 +93,9 @@ def sketch_columns(
     for start in range(0, len(names), at_once):
         values = stack_numbers({name: numbers[name] for name in names[start : start + at_once]})
         for key, levels in zip(keys, hashed, strict=True):
-            pair = ColumnPair(table, key.name, "")
-            rooms = [config.room(depth) if key.stored else config.size for depth in range(len(levels))]
-            for partial in _sketch_key(pair, levels, values.without(key.columns), config, first_row, rooms):
-                partials[partial.pair.key, partial.pair.granularity].append(partial)
+            others = values.without(key.columns)
+            for partial in _sketch_key(key, levels, others, config, table, first_row):
+                partials[key.name, partial.pair.granularity].append(partial)
     return list(chain.from_iterable(partials.values()))
 
 
@@ -110,19 +109,19 @@ class _Folded:
 
 
 def _sketch_key(
-    key: ColumnPair,
+    key: Key,
     levels: Sequence[HashedKeys],
     columns: NumberColumns,
     config: SketchConfig,
+    table: str,
     first_row: int,
-    rooms: Sequence[int],
 ) -> list[Partial]:
     """Sketch a key at each granularity: from a finer one where that was folded whole, else from rows."""
     if not columns.names:
         return []
     partials: list[Partial] = []
     finer: _Folded | None = None
-    for hashed, room in zip(levels, rooms, strict=True):
+    for hashed, room in zip(levels, key.rooms(config), strict=True):
         if finer is None:
             smallest, folded = _fold_rows_near(hashed, columns, config, first_row, room)
         else:
@@ -131,7 +130,7 @@ def _sketch_key(
         if hashed.granularity != "week":  # which lies in two months as often as not
             finer = folded
         for column, (kept, states, complete) in enumerate(smallest):
-            pair = replace(key, value=columns.names[column], granularity=hashed.granularity)
+            pair = ColumnPair(table, key.name, columns.names[column], hashed.granularity)
             counts = columns.counts_of(column, hashed.rows)
             partials.append(Partial(pair, kept, states, counts, complete, room))
     return partials

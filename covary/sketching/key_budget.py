@@ -113,19 +113,16 @@ class Budget:
 
     def _most_bytes(self, key: Key, present: Integers) -> int:
         rows = self._rows.height if self._whole else self._config.size
-        return _bytes([min(room, rows) for room in self._rooms(key)], present)
+        return _bytes([min(room, rows) for room in key.rooms(self._config)], present)
 
     def _estimate_bytes(self, key: Key, present: Integers) -> int:
         return _bytes(self._estimate_keys(key), present)
-
-    def _rooms(self, key: Key) -> list[int]:
-        return [self._config.room(depth) for depth in range(len(key.granularities))]
 
     def _estimate_keys(self, key: Key) -> list[int]:
         """Estimate the keys that a sketch holds at each granularity."""
         rows = self._sampled.height
         held = []
-        for granularity, room in zip(key.granularities, self._rooms(key), strict=True):
+        for granularity, room in zip(key.granularities, key.rooms(self._config), strict=True):
             of_each = zip(key.columns, key.readings, strict=True)
             distinct = min(prod(self._count_keys(*each, granularity) for each in of_each), rows)
             # Of a part of a table all keys may have been seen only if they repeat.

@@ -16,6 +16,7 @@ from covary.columns.time_forms import ABSENT_TIMES
 from covary.columns.times import TimeReading
 from covary.columns.unused_cells import Tally, take_examples
 from covary.sketching.hashing import SCHEMES, HashedColumn, Hashes, HashScheme
+from covary.sketching.sketch_types import SketchConfig
 
 SEPARATOR = ","  # between the columns of a key, as a person writes them
 FEW_CELLS = 64
@@ -51,6 +52,11 @@ class Key:
     def for_query(self) -> "Key":
         """Return the key as a query has it: not stored, so at every granularity, however few its keys."""
         return replace(self, granularities=_granularities_of(self.readings), stored=False)
+
+    def rooms(self, config: SketchConfig) -> list[int]:
+        """Return how many keys its sketches have room for at each granularity."""
+        depths = range(len(self.granularities))
+        return [config.room(depth) if self.stored else config.size for depth in depths]
 
     @property
     def name(self) -> str:
