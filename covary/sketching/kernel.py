@@ -50,10 +50,11 @@ def sketch_rows(
     table: str = "",
     first_row: int = 0,
     tallies: Tallies | None = None,
+    known: Mapping[str, ReadColumn] | None = None,
 ) -> list[Partial]:
     """Sketch every pair of a key of `rows`, at each of its granularities, and a Float64 column of `numbers`.
 
-    What can't be used of the key columns is added to `tallies`.
+    What can't be used of the key columns is added to `tallies`. `known` holds them, if they have been read.
     """
     if not numbers:
         return []
@@ -62,7 +63,10 @@ def sketch_rows(
     readings = collect_readings(keys)
     step = min(ROWS_AT_ONCE, max(ROWS_WORTH_A_STEP, CELLS_AT_ONCE // len(numbers)))
     for start in range(0, max(rows.height, 1), step):
-        read = read_columns(rows.slice(start, step), readings, config.scheme)
+        if known and rows.height <= step:
+            read = known
+        else:
+            read = read_columns(rows.slice(start, step), readings, config.scheme)
         for name, column in read.items():
             tallies.add(name, column.unused)
         some = {name: column.slice(start, step) for name, column in numbers.items()}

@@ -13,7 +13,7 @@ from covary.columns.profile import ColumnProfile, profile_columns
 from covary.columns.times import GRANULARITIES
 from covary.columns.unused_cells import Tallies
 from covary.errors import DamagedTable, NoSuchColumn, UnusableColumn
-from covary.sketching.kernel import finish, merge_partials, sketch_columns, sketch_rows
+from covary.sketching.kernel import finish, merge_partials, sketch_rows
 from covary.sketching.key_choice import decide_keys
 from covary.sketching.key_columns import SEPARATOR, Key, ReadColumn
 from covary.sketching.number_columns import read_number_columns
@@ -46,13 +46,8 @@ def sketch_batches(
     row, weight = chunk * CHUNK_ROWS, 0
     for rows in batches:
         read = read_number_columns(rows, numbers, tallies)
-        if known:
-            for name, column in known.items():
-                key_tallies.add(name, column.unused)
-            waiting.append(sketch_columns(known, keys, read, config, table, row))
-            known = None
-        else:
-            waiting.append(sketch_rows(rows, keys, read, config, table, row, key_tallies))
+        waiting.append(sketch_rows(rows, keys, read, config, table, row, key_tallies, known))
+        known = None
         row += rows.height
         weight += _weight(waiting[-1])
         if len(waiting) >= PARTIALS_AT_ONCE or (len(waiting) > 1 and weight >= BYTES_AT_ONCE):
