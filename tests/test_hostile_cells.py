@@ -22,7 +22,7 @@ from covary.columns.key_text import make_canonical
 from covary.columns.number_forms import LONGEST_CELL
 from covary.columns.numbers import NumberReading, decide_number_reading, read_numbers
 from covary.columns.places import recognise_places, write_places
-from covary.columns.time_forms import UNIT_OF_FORM, any_form
+from covary.columns.time_forms import UNIT_OF_FORM, choose_pattern
 from covary.columns.times import TimeReading, decide_time_reading, read_times
 from covary.columns.unused_cells import LONGEST_EXAMPLE
 from covary.errors import NoSuchColumn
@@ -51,12 +51,12 @@ AROUND = ("{}", "{}!", "5{}!", "-{}!", "<5{}!", "1 Jan{}!")
 PATTERNS: dict[str, Callable[[str], object]] = {
     "likely numbers": numberforms._STARTS_LIKELY.match,
     "marks of absence": numberforms._MISSING.fullmatch,
-    "numbers": re.compile(numberforms._pattern(".", numberforms._ANY_UNIT, True)).match,
-    "numbers with a comma": re.compile(numberforms._pattern(",", numberforms._ANY_UNIT, True)).match,
+    "numbers": re.compile(numberforms._write_pattern(".", numberforms._ANY_UNIT, True)).match,
+    "numbers with a comma": re.compile(numberforms._write_pattern(",", numberforms._ANY_UNIT, True)).match,
     "digits": numberforms._DIGITS.search,
     "codes": numberforms.is_code,
     "plain decimals": numberforms.PLAIN_DECIMAL.fullmatch,
-    "times": any_form(compact=True).fullmatch,
+    "times": choose_pattern(compact=True).fullmatch,
     "cells of a header": csvheader._KIND.fullmatch,
     "shapes of places": places._SHAPE.fullmatch,
     "names of places": places.may_be_numbered,

@@ -14,24 +14,24 @@ FEWEST_ROW_NUMBERS = 20
 FIRST_ROWS = 12
 
 
-def _words(text: str) -> frozenset[str]:
+def _split_words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
 # An integer column whose name has one of these words identifies rather than measures ...
-IDENTIFIERS = _words(
+IDENTIFIERS = _split_words(
     "id ids uid uuid guid pk fk code codes cd zip zipcode postcode postal zcta modzcta fips geoid gid oid "
     "cusip isin isbn issn ean upc sku ssn ein vin npi phone fax tel telephone mobile contact "
     "naics serial timestamp datetime"
 )
 # ... or ends in "id" without a space, after one of these ...
-IDENTIFIED = _words(
+IDENTIFIED = _split_words(
     "account booking building case city client county customer device employee event game item location "
     "match member object order parcel patient person place player product record respondent route row school "
     "session site source state station store student team transaction trip unit user vehicle year zone"
 )
 # ... or ends in one of these ...
-LAST_WORDS = _words(
+LAST_WORDS = _split_words(
     "number num no nr key index idx ref district ward precinct tract county circuit zone store shop branch "
     "customer client product account employee department station route vendor supplier warehouse patient "
     "student user school"
@@ -46,22 +46,22 @@ FULL_PERIODS = (180_000, 21_001_231)
 GRADES = (0, 13)  # of schools
 PHONES = (2_000_000_000, 9_999_999_999)  # in North America, without signs in between
 DAYS = (18_000_101, 21_001_231)
-AFTER_PERIOD = _words(
+AFTER_PERIOD = _split_words(
     "of built start end ending started ended founded established published num number no id"
 )
 # ... unless another word says that something is measured, or the name begins by counting: num_days.
-MEASURES = _words(
+MEASURES = _split_words(
     "count counts total totals sum avg average mean median std var pct percent percentage share rate ratio "
     "per amount population change difference score"
 )
-COUNTED = _words("by in")  # votes_by_precinct
-COUNTING = _words("n no nr num number")
+COUNTED = _split_words("by in")  # votes_by_precinct
+COUNTING = _split_words("n no nr num number")
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_]+")
 
 
-def identifier_reason(name: str, counts: ColumnCounts) -> Reason | None:
+def find_identifier_reason(name: str, counts: ColumnCounts) -> Reason | None:
     """Return why a column of whole numbers identifies rather than measures; None if it measures."""
-    if word := _identifier_word(name, counts):
+    if word := _find_identifier_word(name, counts):
         return Reason(Cause.NAME, word)
     if counts.leading_zeros:
         return Reason(Cause.LEADING_ZEROS)
@@ -74,7 +74,7 @@ def identifier_reason(name: str, counts: ColumnCounts) -> Reason | None:
     return None
 
 
-def _identifier_word(name: str, counts: ColumnCounts) -> str:  # noqa: PLR0911
+def _find_identifier_word(name: str, counts: ColumnCounts) -> str:  # noqa: PLR0911
     """The word that says that a column identifies: zip_code, GEOID, birthYear, but not codes_per_day."""
     if name == "Unnamed: 0" or name.rstrip().endswith("#"):  # pandas wrote its index, and read it back
         return "unnamed" if name == "Unnamed: 0" else "#"

@@ -15,7 +15,7 @@ from covary.columns.key_text import (
     write_key_text,
 )
 from covary.columns.number_forms import ABSENT
-from covary.columns.periods import coarser, number_periods
+from covary.columns.periods import list_coarser, number_periods
 from covary.columns.places import may_be_numbered, may_be_places, recognise_places, write_places
 from covary.columns.time_forms import COMPACT_FORMATS
 from covary.columns.times import TimeReading, decide_time_reading, read_times
@@ -90,7 +90,7 @@ def decide_key_reading(
     elif isinstance(cells.dtype, pl.Date | pl.Datetime) or (sample and sample.like_times):
         time = decide_time_reading(cells)
     if time:
-        every = (time.granularity, *coarser(time.granularity))
+        every = (time.granularity, *list_coarser(time.granularity))
         return KeyReading(
             "time", time, every, _offer_granularities(read_key_times(cells, time), every, whole)
         )

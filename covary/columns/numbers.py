@@ -14,12 +14,12 @@ from covary.columns.number_forms import (
     SHAPE,
     SHORT,
     WrittenNumber,
-    dressed_value,
     is_code,
     is_missing,
     mark_leading_zeros,
-    missing_or_one_of,
+    mark_missing,
     parse_number,
+    read_dressed_cell,
     starts_likely,
 )
 from covary.columns.unused_cells import Tally, take_examples
@@ -108,12 +108,12 @@ def read_numbers(column: pl.Series, reading: NumberReading) -> NumbersRead:
         return NumbersRead(values.alias(name), Tally(absent))
     value_in_cell = _PLAIN_VALUE
     if reading.dressed:
-        value_in_cell = dressed_value(reading.decimal, reading.units, reading.multiplies, reading.spaced)
+        value_in_cell = read_dressed_cell(reading.decimal, reading.units, reading.multiplies, reading.spaced)
     odd = pl.DataFrame({"cell": column, "value": values}).select_seq(_ODD).to_series()
     short = column.gather(odd).to_frame("cell").select_seq(SHORT)
     numbers = short.select_seq(value_in_cell).select_seq(_FINITE).to_series()
     is_no_number = numbers.is_null()
-    is_unread = ~short.filter(is_no_number).select_seq(missing_or_one_of(reading.marks)).to_series()
+    is_unread = ~short.filter(is_no_number).select_seq(mark_missing(reading.marks)).to_series()
     unread = column.gather(odd.filter(is_no_number).filter(is_unread))
     missing = absent + len(is_unread) - len(unread)
     examples = take_examples(unread.str.strip_chars()) if len(unread) else ()

@@ -29,7 +29,7 @@ _TEXT_FORMATS = {
 }
 
 
-def coarser(granularity: str) -> tuple[str, ...]:
+def list_coarser(granularity: str) -> tuple[str, ...]:
     """The granularities that periods of this one can be rolled up to, finest first."""
     return _COARSER.get(granularity, ())
 
@@ -61,7 +61,7 @@ def number_periods(instants: Integers, granularities: Sequence[str]) -> list[Int
 def name_periods(numbers: Integers, granularity: str) -> pl.Series:
     """Name periods by their numbers, as `write_periods` names those of times."""
     if granularity in _MONTHS:
-        starts = _first_day(numbers * _MONTHS[granularity], "M") * DAY
+        starts = _find_first_day(numbers * _MONTHS[granularity], "M") * DAY
     elif granularity == "week":
         starts = (numbers * 7 - 3) * DAY  # 1970 began on a Thursday
     else:
@@ -69,23 +69,23 @@ def name_periods(numbers: Integers, granularity: str) -> pl.Series:
     return write_periods(pl.Series(starts.view("datetime64[us]")), granularity)
 
 
-def day_of_date(years: Integers, months: Integers, days: Integers | None = None) -> tuple[Integers, Truths]:
+def find_day(years: Integers, months: Integers, days: Integers | None = None) -> tuple[Integers, Truths]:
     """Days since 1970, by default at the start of the month; and whether there's such a day."""
     since_1970 = (years - 1970) * 12 + months - 1
-    first, next_first = _first_day(since_1970, "M"), _first_day(since_1970 + 1, "M")
+    first, next_first = _find_first_day(since_1970, "M"), _find_first_day(since_1970 + 1, "M")
     in_year = (months >= 1) & (months <= 12)
     if days is None:
         return first, in_year
     return first + days - 1, in_year & (days >= 1) & (days <= next_first - first)
 
 
-def day_of_week(years: Integers, weeks: Integers) -> tuple[Integers, Truths]:
+def find_monday(years: Integers, weeks: Integers) -> tuple[Integers, Truths]:
     """The Monday of each ISO week, in days since 1970; and whether the year has such a week."""
     # A week belongs to the year of its Thursday, and 1970 began with one.
-    thursdays = -(-_first_day(years - 1970, "Y") // 7) * 7 + 7 * (weeks - 1)
-    return thursdays - 3, (weeks >= 1) & (thursdays < _first_day(years - 1969, "Y"))
+    thursdays = -(-_find_first_day(years - 1970, "Y") // 7) * 7 + 7 * (weeks - 1)
+    return thursdays - 3, (weeks >= 1) & (thursdays < _find_first_day(years - 1969, "Y"))
 
 
-def _first_day(periods: Integers, unit: str) -> Integers:
+def _find_first_day(periods: Integers, unit: str) -> Integers:
     """The first day of each month or year since 1970, in days since then."""
     return periods.astype(f"datetime64[{unit}]").astype("datetime64[D]").astype(np.int64)

@@ -7,7 +7,7 @@ import polars as pl
 
 from covary.arrays import Floats
 from covary.columns.column_counts import ColumnCounts, count_numbers, count_text
-from covary.columns.identifiers import PERIODS, identifier_reason
+from covary.columns.identifiers import PERIODS, find_identifier_reason
 from covary.columns.key_reading import LIKELY_YEARS, YEAR_READING, KeyReading, decide_key_reading
 from covary.columns.numbers import NUMBER_SHARE, PLAIN, NumberReading
 from covary.columns.reasons import Cause, Reason
@@ -109,7 +109,7 @@ def _profile_column(column: pl.Series, counts: ColumnCounts | None, whole: bool)
     if counts is None:
         return _profile_type(column, whole)
     if not counts.present:
-        return _unused(name, "empty", Cause.NO_VALUES)
+        return _make_unused(name, "empty", Cause.NO_VALUES)
     if counts.numbers < NUMBER_SHARE * counts.present:
         return _profile_text(column, counts, whole)
     number = counts.reading
@@ -117,7 +117,7 @@ def _profile_column(column: pl.Series, counts: ColumnCounts | None, whole: bool)
     if counts.whole < counts.numbers or number.dressed:
         kind = "number" if counts.whole < counts.numbers else "integer"
         return ColumnProfile(name, kind, False, True, Reason(Cause.FRACTIONS), values, number=number)
-    identifies = identifier_reason(name, counts)
+    identifies = find_identifier_reason(name, counts)
     if not identifies:
         reason = Reason(Cause.WHOLE_NUMBERS)
         return ColumnProfile(name, "integer", False, True, reason, values, number=number)
@@ -134,7 +134,7 @@ def _profile_column(column: pl.Series, counts: ColumnCounts | None, whole: bool)
     )
 
 
-def _unused(name: str, kind: str, cause: Cause, detail: str = "") -> ColumnProfile:
+def _make_unused(name: str, kind: str, cause: Cause, detail: str = "") -> ColumnProfile:
     return ColumnProfile(name, kind, False, False, Reason(cause, detail))
 
 
@@ -148,7 +148,7 @@ def _are_years(identifies: Reason, counts: ColumnCounts) -> bool:
 def _profile_text(column: pl.Series, counts: ColumnCounts, whole: bool) -> ColumnProfile:
     name = column.name
     if counts.sample and counts.sample.length > LONGEST_KEY:
-        return _unused(name, "text", Cause.LONG_TEXT)
+        return _make_unused(name, "text", Cause.LONG_TEXT)
     key = decide_key_reading(name, column, sample=counts.sample, whole=whole)
     kind = key.kind
     if key.time:
@@ -162,9 +162,9 @@ def _profile_type(column: pl.Series, whole: bool) -> ColumnProfile:
     """Profile a column by its type: booleans, dates and times are keys; lists, bytes and the like are not."""
     kind = DECLARED_KINDS.get(column.dtype.base_type())
     if kind is None:
-        return _unused(column.name, "empty", Cause.UNUSABLE_TYPE, str(column.dtype))
+        return _make_unused(column.name, "empty", Cause.UNUSABLE_TYPE, str(column.dtype))
     if column.null_count() == len(column):
-        return _unused(column.name, "empty", Cause.NO_VALUES)
+        return _make_unused(column.name, "empty", Cause.NO_VALUES)
     varies = bool(column.to_physical().min() != column.to_physical().max())
     reason = Reason(Cause.DECLARED_TYPE if varies else Cause.ONE_VALUE)
     key = decide_key_reading(column.name, column, whole=whole)

@@ -64,15 +64,15 @@ def _split_into_limbs(values: Floats) -> Iterator[tuple[int, Floats]]:
     limb = int(np.frexp(np.abs(values).max(initial=0.0))[1]) // LIMB_BITS
     rest = values
     while True:
-        digits = np.trunc(_times_power_of_two(rest, -LIMB_BITS * limb))
+        digits = np.trunc(_scale_by_power_of_two(rest, -LIMB_BITS * limb))
         yield limb, digits
-        rest = rest - _times_power_of_two(digits, LIMB_BITS * limb)
+        rest = rest - _scale_by_power_of_two(digits, LIMB_BITS * limb)
         if not rest.any():
             return
         limb -= 1
 
 
-def _times_power_of_two(numbers: Array, exponent: int) -> Floats:
+def _scale_by_power_of_two(numbers: Array, exponent: int) -> Floats:
     near = abs(exponent) < FAR_EXPONENT
     return numbers * 2.0**exponent if near else np.ldexp(numbers, exponent)
 
@@ -130,7 +130,7 @@ def merge_states(states: States, keys: Grouped) -> States:
     return merged
 
 
-def _exact_sum(states: States, scale: int = 0) -> Floats:
+def _add_limbs(states: States, scale: int = 0) -> Floats:
     """Add the limbs up, times 2^scale."""
     limbs = {int(name.removeprefix(LIMB)): state for name, state in states.items() if name.startswith(LIMB)}
     highest = max(limbs)
@@ -142,9 +142,9 @@ def _exact_sum(states: States, scale: int = 0) -> Floats:
         digits = limbs.get(limb, 0) + carry
         carry = (digits + half) >> LIMB_BITS
         digits = digits - (carry << LIMB_BITS)
-        terms.append(_times_power_of_two(digits, LIMB_BITS * limb + scale))
+        terms.append(_scale_by_power_of_two(digits, LIMB_BITS * limb + scale))
     if np.any(carry):
-        terms.append(_times_power_of_two(carry, LIMB_BITS * (highest + 1) + scale))
+        terms.append(_scale_by_power_of_two(carry, LIMB_BITS * (highest + 1) + scale))
     return _add_from_the_top(terms[::-1])
 
 
@@ -164,9 +164,9 @@ def _add_from_the_top(terms: Sequence[Floats]) -> Floats:
 
 def _sum_over(states: States, count: Integers | float) -> Floats:
     with np.errstate(over="ignore", invalid="ignore"):
-        result: Floats = _exact_sum(states) / count
+        result: Floats = _add_limbs(states) / count
         if not np.isfinite(result).all():  # the sum is beyond a double's range: its share need not be
-            scaled = np.ldexp(_exact_sum(states, -FAR_SCALE) / count, FAR_SCALE)
+            scaled = np.ldexp(_add_limbs(states, -FAR_SCALE) / count, FAR_SCALE)
             result = np.where(np.isfinite(result), result, scaled)
     return result
 

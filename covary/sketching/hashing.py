@@ -61,7 +61,7 @@ class HashScheme:
             return columns[0]
         mixed = np.zeros(columns[0].hashes.size, dtype=np.uint64)
         for column in columns:
-            mixed = _mix(mixed + _as_64_bits(column.hashes) + GOLDEN_MULTIPLIER)
+            mixed = _mix(mixed + _widen_to_64_bits(column.hashes) + GOLDEN_MULTIPLIER)
         known = [column.present for column in columns if column.present is not None]
         width = 8 * np.dtype(self.identity_type).itemsize
         hashes = (mixed >> np.uint64(64 - width)).astype(f"u{width // 8}").view(self.identity_type)
@@ -86,7 +86,7 @@ class HashScheme:
         return self.order_to_unit(self.order(hashes))
 
 
-def _as_64_bits(hashes: Hashes) -> npt.NDArray[np.uint64]:
+def _widen_to_64_bits(hashes: Hashes) -> npt.NDArray[np.uint64]:
     return hashes.view(f"u{hashes.itemsize}").astype(np.uint64)
 
 

@@ -144,7 +144,7 @@ def _fold_finer(hashed: HashedKeys, finer: _Folded, scheme: HashScheme) -> _Fold
     """Fold the keys of a finer granularity, which are far fewer than the rows."""
     coarse = hashed.hashes[finer.rows]
     distinct, grouped = _group(coarse, scheme.order(coarse), scheme)
-    return _Folded(distinct, merge_states(finer.states, grouped), finer.rows[_row_of_each_key(grouped)])
+    return _Folded(distinct, merge_states(finer.states, grouped), finer.rows[_find_row_of_each_key(grouped)])
 
 
 def _fold_rows_near(
@@ -155,7 +155,7 @@ def _fold_rows_near(
     with_key = np.arange(hashes.size) if hashed.rows is None else hashed.rows
     smallest: dict[int, Smallest] = {}
     folded: _Folded | None = None
-    for limit, chosen in _columns_by_limit(orders, with_key, columns, room).items():
+    for limit, chosen in _group_columns_by_limit(orders, with_key, columns, room).items():
         near = slice(None) if limit is None else np.flatnonzero(orders <= limit)
         distinct, grouped = _group(hashes[near], orders[near], config.scheme)
         rows = with_key[near]
@@ -164,34 +164,34 @@ def _fold_rows_near(
         values = columns.values if every_cell else columns.values[np.array(chosen)[:, None], rows]
         states = fold_rows(values, grouped, rows + first_row, config.states)
         if limit is None and every_column:
-            folded = _Folded(distinct, states, _row_of_each_key(grouped))
+            folded = _Folded(distinct, states, _find_row_of_each_key(grouped))
         for column, (kept, state, complete) in zip(chosen, _cut(distinct, states, room), strict=True):
             smallest[column] = kept, state, complete and limit is None
     return [smallest[column] for column in sorted(smallest)], folded
 
 
-def _row_of_each_key(keys: Grouped) -> npt.NDArray[np.intp]:
+def _find_row_of_each_key(keys: Grouped) -> npt.NDArray[np.intp]:
     rows = np.empty(keys.count, dtype=np.intp)
     rows[keys.groups] = np.arange(keys.groups.size)
     return rows
 
 
-def _columns_by_limit(
+def _group_columns_by_limit(
     orders: Orders, with_key: npt.NDArray[np.intp], columns: NumberColumns, size: int
 ) -> dict[Limit, list[int]]:
     """Group columns by the order above which no row of theirs can be in the sketch."""
     groups: dict[Limit, list[int]] = {}
     whole = np.flatnonzero(~columns.has_gaps).tolist()
     if whole:
-        groups[_nth_smallest(orders, size)] = whole
+        groups[_find_nth_smallest(orders, size)] = whole
     for column in np.flatnonzero(columns.has_gaps).tolist():
         # A gap takes a key's row away, so the n smallest keys of this column reach further up.
-        limit = _nth_smallest(orders[~np.isnan(columns.values[column][with_key])], size)
+        limit = _find_nth_smallest(orders[~np.isnan(columns.values[column][with_key])], size)
         groups.setdefault(limit, []).append(column)
     return groups
 
 
-def _nth_smallest(orders: Orders, size: int) -> Limit:
+def _find_nth_smallest(orders: Orders, size: int) -> Limit:
     """Return the size-th smallest distinct order, or None when no more than `size` are distinct.
 
     Of few rows none needs to be dropped: there, too, the answer is None.
@@ -242,7 +242,7 @@ def _cut(hashes: Hashes, states: States, size: int) -> Iterator[Smallest]:
     present = states["count"] > 0
     if present.all():  # one array of hashes, shared by all columns
         kept, complete = hashes[:size].copy(), hashes.size <= size
-        first = states if complete else {name: _first(array, size) for name, array in states.items()}
+        first = states if complete else {name: _copy_first(array, size) for name, array in states.items()}
         for column in range(present.shape[0]):
             yield kept, {name: array[column] for name, array in first.items()}, complete
         return
@@ -252,7 +252,7 @@ def _cut(hashes: Hashes, states: States, size: int) -> Iterator[Smallest]:
         yield hashes[held[:size]], state, held.size <= size
 
 
-def _first(array: Array, size: int) -> Array:
+def _copy_first(array: Array, size: int) -> Array:
     """Copy the first keys, so that the rest, often many times as much, can be forgotten."""
     if array.strides[0] == 0:  # the same row for all columns
         return np.broadcast_to(array[0, :size].copy(), (array.shape[0], size))

@@ -113,10 +113,10 @@ class Budget:
 
     def _most_bytes(self, key: Key, present: Integers) -> int:
         rows = self._rows.height if self._whole else self._config.size
-        return _bytes([min(room, rows) for room in key.rooms(self._config)], present)
+        return _sum_bytes([min(room, rows) for room in key.rooms(self._config)], present)
 
     def _estimate_bytes(self, key: Key, present: Integers) -> int:
-        return _bytes(self._estimate_keys(key), present)
+        return _sum_bytes(self._estimate_keys(key), present)
 
     def _estimate_keys(self, key: Key) -> list[int]:
         """Estimate the keys that a sketch holds at each granularity."""
@@ -153,7 +153,7 @@ class Budget:
         )
 
 
-def _bytes(held: Sequence[int], present: Integers) -> int:
+def _sum_bytes(held: Sequence[int], present: Integers) -> int:
     """Estimate what a key takes of an index, given how many keys its sketches hold at each granularity."""
     entries = sum(int(np.minimum(keys, present).sum()) for keys in held)
     return KEY_BYTES * sum(held) + SKETCH_BYTES * len(held) * present.size + ENTRY_BYTES * entries

@@ -46,12 +46,12 @@ class Key:
     @classmethod
     def of(cls, columns: tuple[str, ...], readings: tuple[KeyReading, ...]) -> "Key":
         """Make a key that is sketched at every granularity; of several times, each keeps its finest."""
-        offered = readings[0].offered if len(readings) == 1 else _granularities_of(readings)
+        offered = readings[0].offered if len(readings) == 1 else _list_granularities(readings)
         return cls(columns, readings, offered)
 
     def for_query(self) -> "Key":
         """Return the key as a query has it: not stored, so at every granularity, however few its keys."""
-        return replace(self, granularities=_granularities_of(self.readings), stored=False)
+        return replace(self, granularities=_list_granularities(self.readings), stored=False)
 
     def rooms(self, config: SketchConfig) -> list[int]:
         """Return how many keys its sketches have room for at each granularity."""
@@ -69,7 +69,7 @@ class Key:
         return len(self.columns) > 1
 
 
-def _granularities_of(readings: Sequence[KeyReading]) -> tuple[str, ...]:
+def _list_granularities(readings: Sequence[KeyReading]) -> tuple[str, ...]:
     times = [reading.granularities for reading in readings if any(reading.granularities)]
     return times[0] if len(times) == 1 else ("",)
 
@@ -146,11 +146,11 @@ def _read_texts(
     columns: dict[str, ReadColumn] = {}
     for (name, reading), text, hashed in zip(readings.items(), texts, scheme.identify(texts), strict=True):
         keys = _drop_marks(hashed, reading, scheme)
-        columns[name] = _without_times(reading, keys, partial(_take_texts, text))
+        columns[name] = _make_read_column(reading, keys, partial(_take_texts, text))
     return columns
 
 
-def _without_times(
+def _make_read_column(
     reading: KeyReading, keys: HashedColumn, texts_of: Callable[[Rows], list[str]]
 ) -> ReadColumn:
     missing = 0 if keys.present is None else int(np.count_nonzero(~keys.present))
@@ -178,7 +178,7 @@ def _read_repeating(column: pl.Series, reading: KeyReading, scheme: HashScheme) 
         is_valid = encoded.is_valid().to_numpy(zero_copy_only=False)
         present = is_valid if present is None else present & is_valid
     keys = HashedColumn(hashed.hashes[cell_of_row], present)
-    return _without_times(reading, keys, lambda rows: distinct.texts_of(cell_of_row[rows]))
+    return _make_read_column(reading, keys, lambda rows: distinct.texts_of(cell_of_row[rows]))
 
 
 def _drop_marks(column: HashedColumn, reading: KeyReading, scheme: HashScheme) -> HashedColumn:
@@ -208,7 +208,9 @@ def hash_keys(
     keys: Sequence[Key], columns: Mapping[str, ReadColumn], scheme: HashScheme
 ) -> list[list[HashedKeys]]:
     """Put the columns of each key together, finest granularity first."""
-    return [[_at(key, columns, granularity, scheme) for granularity in key.granularities] for key in keys]
+    return [
+        [_hash_at(key, columns, granularity, scheme) for granularity in key.granularities] for key in keys
+    ]
 
 
 def combine_at(columns: Sequence[Levels], granularity: str, scheme: HashScheme) -> HashedColumn:
@@ -216,7 +218,7 @@ def combine_at(columns: Sequence[Levels], granularity: str, scheme: HashScheme) 
     return scheme.combine([levels.get(granularity) or next(iter(levels.values())) for levels in columns])
 
 
-def _at(key: Key, columns: Mapping[str, ReadColumn], granularity: str, scheme: HashScheme) -> HashedKeys:
+def _hash_at(key: Key, columns: Mapping[str, ReadColumn], granularity: str, scheme: HashScheme) -> HashedKeys:
     hashed = combine_at([columns[name].levels for name in key.columns], granularity, scheme)
     if hashed.present is None:
         return HashedKeys(granularity, hashed.hashes, None)

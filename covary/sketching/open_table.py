@@ -64,13 +64,13 @@ def _choose_columns(
     key: KeyName, value: str | None, table: str, columns: Sequence[str]
 ) -> tuple[tuple[str, ...], list[str]]:
     """Return the columns that make up a key, and all that are read: these and the value."""
-    named = _key_columns(key, table, columns)
+    named = _find_key_columns(key, table, columns)
     values = () if value is None else (value,)
     _require(values, table, columns)
     return named, list(dict.fromkeys((*named, *values)))
 
 
-def _key_columns(key: KeyName, table: str, columns: Sequence[str]) -> tuple[str, ...]:
+def _find_key_columns(key: KeyName, table: str, columns: Sequence[str]) -> tuple[str, ...]:
     """Return the columns that make up a key."""
     if isinstance(key, str):
         named = split_key(key, columns)

@@ -49,17 +49,17 @@ def sketch_batches(
         waiting.append(sketch_rows(rows, keys, read, config, table, row, key_tallies, known))
         known = None
         row += rows.height
-        weight += _weight(waiting[-1])
+        weight += _weigh(waiting[-1])
         if len(waiting) >= PARTIALS_AT_ONCE or (len(waiting) > 1 and weight >= BYTES_AT_ONCE):
             waiting = [merge_partials(waiting, config)]
-            weight = _weight(waiting[0])
+            weight = _weigh(waiting[0])
     for name, tally in key_tallies.items():
         if name not in numbers:  # a column that is both is counted once
             tallies.add(name, tally)
     return merge_partials(waiting, config)
 
 
-def _weight(partials: Sequence[Partial]) -> int:
+def _weigh(partials: Sequence[Partial]) -> int:
     return sum(PARTIAL_BYTES + sum(array.nbytes for array in partial.states.values()) for partial in partials)
 
 
@@ -168,7 +168,7 @@ def sketch_table(
         warnings.warn(f"{name} is damaged: {'; '.join(damage)}", DamagedTable, stacklevel=3)
     sketches = finish(partials, config)
     if not sketches[0].size:
-        raise UnusableColumn(_why_empty(first, table.key, value, name, sketches[0].counts.null_keys))
+        raise UnusableColumn(_explain_empty(first, table.key, value, name, sketches[0].counts.null_keys))
     finest_first = next(iter(keys.values())).granularities
     sketches.sort(key=lambda sketch: finest_first.index(sketch.pair.granularity))
     with_keys = tuple(SketchWithKey(sketch, keys[sketch.pair.key]) for sketch in sketches)
@@ -183,7 +183,7 @@ def _check_key(rows: pl.DataFrame, key: str, profiles: Sequence[ColumnProfile], 
         raise UnusableColumn(f"column {key!r} of {table} can't be a key: it holds {rows[key].dtype}")
 
 
-def _why_empty(rows: pl.DataFrame, key: Sequence[str], value: str, table: str, without_key: int) -> str:
+def _explain_empty(rows: pl.DataFrame, key: Sequence[str], value: str, table: str, without_key: int) -> str:
     for column in key:
         if rows[column].null_count() == rows.height:
             return f"key column {column!r} of {table} is empty"

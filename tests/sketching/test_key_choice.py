@@ -57,8 +57,8 @@ def test_joint_keys_are_few_those_with_a_time_first():
     rng = np.random.default_rng(2)
     texts = {f"text_{n}": [f"t{n} {each}" for each in rng.integers(0, 150, 300)] for n in range(5)}
     rows = pl.DataFrame(texts | {"day": [f"2013-01-{day:02}" for day in rng.integers(1, 31, 300)]})
-    found = joint_keys_of(rows)
-    assert 0 < len(found) <= MOST_JOINT_KEYS
+    keys = joint_keys_of(rows)
+    assert 0 < len(keys) <= MOST_JOINT_KEYS
 
 
 def test_a_joint_key_is_sketched_where_a_granularity_brings_keys_together():
