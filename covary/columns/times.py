@@ -35,7 +35,7 @@ INSPECTED_CELLS = 64
 FREQUENT_CELLS = 100
 JUDGED_CELLS = 500  # distinct ones; more of them would rarely change the judgement
 LOOKED_UP_ROWS = 4  # per distinct cell, from which on reading the distinct ones is quicker
-_TEXT_TYPES = (pl.String, pl.Categorical, pl.Enum)
+
 _WORDS = {"moment": "times", "hour": "times to the hour", "day": "dates"}
 _HASH: pl.Expr = pl.col("cell").nchash.xxhash64()  # type: ignore[attr-defined]
 
@@ -85,7 +85,7 @@ def decide_time_reading(cells: pl.Series, compact: bool = False) -> TimeReading 
     if isinstance(cells.dtype, (pl.Date, pl.Datetime)):
         zoned = getattr(cells.dtype, "time_zone", None) is not None
         return _choose_zone((), zoned, lambda local: _convert_typed(cells, local))
-    if not isinstance(cells.dtype, _TEXT_TYPES) and not (compact and cells.dtype.is_integer()):
+    if cells.dtype != pl.String and not (compact and cells.dtype.is_integer()):
         return None
     if (instants := read_iso_instants(cells)) is not None:
         zoned = has_zone(str(cells.alias("").first(ignore_nulls=True)))

@@ -89,10 +89,9 @@ def sketch_columns(
     cells = CELLS_AT_ONCE >> 2 if rows <= ROWS_WORTH_A_STEP else CELLS_AT_ONCE
     at_once = max(1, cells // max(rows, 1))
     names = list(numbers)
+    # Of each key and granularity one after the other, in however many steps its columns are folded.
     partials: dict[tuple[str, str], list[Partial]] = {
-        (key.name, level.granularity): []
-        for key, levels in zip(keys, hashed, strict=True)
-        for level in levels
+        (key.name, granularity): [] for key in keys for granularity in key.granularities
     }
     for start in range(0, len(names), at_once):
         values = stack_numbers({name: numbers[name] for name in names[start : start + at_once]})

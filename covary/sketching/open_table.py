@@ -74,13 +74,12 @@ def _find_key_columns(key: KeyName, table: str, columns: Sequence[str]) -> tuple
     """Return the columns that make up a key."""
     if isinstance(key, str):
         named = split_key(key, columns)
-        parts = [part.strip() for part in key.split(SEPARATOR)]
-        if not named and len(parts) > 1 and len(set(parts)) < len(parts):
-            raise UnusableColumn(f"the key {key!r} names a column twice; name each once")
         if not named:
+            parts = [part.strip() for part in key.split(SEPARATOR)]
+            if len(set(parts)) < len(parts):
+                raise UnusableColumn(f"the key {key!r} names a column twice; name each once")
             # If it was meant as several columns, the error names the one that is missing, not the whole.
-            are_several = len(parts) > 1 and set(parts) & set(columns)
-            _require(parts if are_several else (key,), table, columns)
+            _require(parts if set(parts) & set(columns) else (key,), table, columns)
         return named
     named = tuple(key) if isinstance(key, Sequence) else (key,)
     _require(named or ("",), table, columns)
@@ -99,9 +98,8 @@ def to_polars(frame: Frame) -> pl.DataFrame:
     try:
         if type(frame).__module__.partition(".")[0] == "pandas" and kind == "DataFrame":
             # Polars has no type for pandas' periods and intervals: they become text.
-            odd = [
-                name for name, kind in frame.dtypes.items() if str(kind).startswith(("period", "interval"))
-            ]
+            types = frame.dtypes.items()
+            odd = [name for name, dtype in types if str(dtype).startswith(("period", "interval"))]
             return pl.from_pandas(frame.astype(dict.fromkeys(odd, str)) if odd else frame)
         if hasattr(frame, "__arrow_c_stream__") and kind != "Series":
             return pl.DataFrame(frame)

@@ -113,9 +113,8 @@ class PairSketches:
         if granularity is None:
             return self.sketches
         if granularity not in GRANULARITIES:
-            raise UnusableColumn(
-                f"there is no granularity {granularity!r}; there are: {', '.join(GRANULARITIES)}"
-            )
+            known = ", ".join(GRANULARITIES)
+            raise UnusableColumn(f"there is no granularity {granularity!r}; there are: {known}")
         chosen = tuple(each for each in self.sketches if each.sketch.pair.granularity == granularity)
         if not chosen:
             offered = dict.fromkeys(each.sketch.pair.granularity for each in self.sketches)
@@ -160,9 +159,8 @@ def sketch_table(
     try:
         partials = sketch_batches(batches, [*keys.values()], numbers, config, Tallies(), table.name)
     except pl.exceptions.PanicException as problem:  # a date beyond what can be written, for example
-        raise UnusableColumn(
-            f"{SEPARATOR.join(table.key)!r} or {value!r} of {name} can't be read: {problem}"
-        ) from None
+        columns = f"{SEPARATOR.join(table.key)!r} or {value!r}"
+        raise UnusableColumn(f"{columns} of {name} can't be read: {problem}") from None
     damage = tuple(table.damage)
     if damage:
         warnings.warn(f"{name} is damaged: {'; '.join(damage)}", DamagedTable, stacklevel=3)
