@@ -22,9 +22,9 @@ from covary.columns.key_text import make_canonical
 from covary.columns.number_forms import LONGEST_CELL
 from covary.columns.numbers import NumberReading, decide_number_reading, read_numbers
 from covary.columns.places import recognise_places, write_places
-from covary.columns.time_forms import UNIT_OF_FORM, any_form
+from covary.columns.time_forms import UNIT_OF_FORM, choose_pattern
 from covary.columns.times import TimeReading, decide_time_reading, read_times
-from covary.columns.unused_cells import LONGEST_EXAMPLE, Tallies
+from covary.columns.unused_cells import LONGEST_EXAMPLE
 from covary.errors import NoSuchColumn
 from covary.pipeline import spark_errors as sparkerrors
 from covary.pipeline.session import PYTHON_SETTING
@@ -51,12 +51,12 @@ AROUND = ("{}", "{}!", "5{}!", "-{}!", "<5{}!", "1 Jan{}!")
 PATTERNS: dict[str, Callable[[str], object]] = {
     "likely numbers": numberforms._STARTS_LIKELY.match,
     "marks of absence": numberforms._MISSING.fullmatch,
-    "numbers": re.compile(numberforms._pattern(".", numberforms._ANY_UNIT, True)).match,
-    "numbers with a comma": re.compile(numberforms._pattern(",", numberforms._ANY_UNIT, True)).match,
+    "numbers": re.compile(numberforms._write_pattern(".", numberforms._ANY_UNIT, True)).match,
+    "numbers with a comma": re.compile(numberforms._write_pattern(",", numberforms._ANY_UNIT, True)).match,
     "digits": numberforms._DIGITS.search,
     "codes": numberforms.is_code,
     "plain decimals": numberforms.PLAIN_DECIMAL.fullmatch,
-    "times": any_form(compact=True).fullmatch,
+    "times": choose_pattern(compact=True).fullmatch,
     "cells of a header": csvheader._KIND.fullmatch,
     "shapes of places": places._SHAPE.fullmatch,
     "names of places": places.may_be_numbered,
@@ -219,7 +219,7 @@ def test_a_nul_character_in_a_column_name_is_accepted(name):
     rows = pl.DataFrame({name: ["2013-01-05", "2014-01-06"] * 20_000})
     scheme = SketchConfig().scheme
     for text in (rows, rows.select(pl.col(name) + "x")):
-        read = read_columns(text, {name: decide_key_reading(name, text[name])}, scheme, Tallies())
+        read = read_columns(text, {name: decide_key_reading(name, text[name])}, scheme)
         assert len(set(next(iter(read[name].levels.values())).hashes.tolist())) == 2
     assert decide_time_reading(rows[name]) == TimeReading(("year-month-day",), "day")
 
@@ -248,7 +248,7 @@ def _decide_and_read(rows: pl.DataFrame) -> None:
         if profile.is_number:
             read_numbers(column, profile.number)
         if profile.key:
-            read_columns(rows, {profile.name: profile.key}, SketchConfig().scheme, Tallies())
+            read_columns(rows, {profile.name: profile.key}, SketchConfig().scheme)
     for reading in READINGS:
         assert len(read_numbers(column, reading).values) == len(column)
     assert len(read_times(column, TimeReading(tuple(UNIT_OF_FORM)))) == len(column)

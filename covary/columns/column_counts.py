@@ -13,12 +13,11 @@ import numpy.typing as npt
 import polars as pl
 
 from covary.arrays import Floats, starts_of_runs
-from covary.columns.number_forms import ABSENT, LONGEST_CELL
+from covary.columns.number_forms import ABSENT, LONGEST_CELL, mark_leading_zeros
 from covary.columns.numbers import PLAIN, NumberReading, decide_number_reading, may_be_numbers, read_numbers
 from covary.columns.times import may_be_times
 
 SAMPLED_CELLS = 32  # distinct ones, which show whether a closer look at a column is worth while
-NO_VALUES = np.empty(0)
 NEAR = 4096
 # Made once, because building an expression costs more than running it on a small table.
 HASH = pl.all().hash()
@@ -61,6 +60,15 @@ class ColumnCounts:
     sample: TextSample | None = None  # of a column of text that is more than plain numbers
     reading: NumberReading = PLAIN
 
+    @property
+    def finite(self) -> Floats:
+        """The numbers alone."""
+        return self.values[np.isfinite(self.values)]
+
+    def fits(self, bounds: tuple[int, int]) -> bool:
+        """Whether all numbers lie within bounds."""
+        return bounds[0] <= self.low and self.high <= bounds[1]
+
 
 def count_numbers(columns: Sequence[pl.Series]) -> dict[str, ColumnCounts]:
     """Count through columns of numeric types, by name."""
@@ -83,7 +91,7 @@ def count_text(columns: Sequence[pl.Series]) -> dict[str, ColumnCounts]:
             counts[column.name] = replace(plain, present=present, reading=reading, sample=sample)
         else:
             counts[column.name] = ColumnCounts(
-                len(sample.cells), sample.varies, NO_VALUES, 0, np.nan, np.nan, 0, False, sample
+                len(sample.cells), sample.varies, np.empty(0), 0, np.nan, np.nan, 0, False, sample
             )
     return counts
 
@@ -106,10 +114,12 @@ def _sample_columns(columns: Sequence[pl.Series]) -> list[TextSample]:
 
 
 def _sample_cells(column: pl.Series, hashes: npt.NDArray[np.uint64], length: float | None) -> TextSample:
-    rows = np.flatnonzero(column.alias("").is_not_null().to_numpy()) if column.null_count() else None
-    first = _rows_of_smallest(hashes if rows is None else hashes[rows])
-    chosen = (first if rows is None else rows[first]).tolist()
-    cells = [column[row].strip() for row in chosen]
+    if column.null_count():
+        rows = np.flatnonzero(column.alias("").is_not_null().to_numpy())
+        chosen = rows[_rows_of_smallest(hashes[rows])]
+    else:
+        chosen = _rows_of_smallest(hashes)
+    cells = [column[row].strip() for row in chosen.tolist()]
     present = [cell for cell in cells if len(cell) > LONGEST_CELL or cell.lower() not in ABSENT]
     cut = tuple(cell[: LONGEST_CELL + 1] for cell in present)
     return TextSample(cut, len(set(present)) > 1, length or 0.0)
@@ -133,31 +143,17 @@ def _count_plain(columns: Sequence[pl.Series]) -> dict[str, ColumnCounts]:
     cells = stacked.reshape(len(columns), len(columns[0]))
     finite = np.isfinite(cells)
     values = np.where(finite, cells, np.nan)
-    numbers = finite.sum(axis=1).tolist()
-    whole = (values == np.floor(values)).sum(axis=1).tolist()
+    numbers = finite.sum(axis=1)
+    whole = (values == np.floor(values)).sum(axis=1)
     lows = np.fmin.reduce(values, axis=1, initial=np.nan).tolist()
     highs = np.fmax.reduce(values, axis=1, initial=np.nan).tolist()
-    all_whole = [
-        column
-        for column, count, integers in zip(columns, numbers, whole, strict=True)
-        if 0 < count == integers
-    ]
-    padded = _with_leading_zeros(all_whole)
-    rows = zip(columns, values, numbers, lows, highs, whole, strict=True)
+    all_whole = np.flatnonzero((numbers > 0) & (numbers == whole)).tolist()
+    codes = [columns[number] for number in all_whole if columns[number].dtype == pl.String]
+    padded: set[str] = set()
+    if codes and mark_leading_zeros(pl.concat(codes)).any():
+        padded = {column.name for column in codes if mark_leading_zeros(column).any()}
+    rows = zip(columns, values, numbers.tolist(), lows, highs, whole.tolist(), strict=True)
     return {
         column.name: ColumnCounts(count, low != high, row, count, low, high, integers, column.name in padded)
         for column, row, count, low, high, integers in rows
     }
-
-
-def _with_leading_zeros(columns: list[pl.Series]) -> set[str]:
-    """Name the columns of text with a cell like 07030; one like 0, 0.5 or -07 doesn't count."""
-    texts = [column for column in columns if column.dtype == pl.String]
-    if not texts or not _has_leading_zero(pl.concat(texts)):
-        return set()
-    return {column.name for column in texts if _has_leading_zero(column)}
-
-
-def _has_leading_zero(cells: pl.Series) -> bool:
-    # In the order of text, 00, 01, ..., 09 and what begins with them lie in between; a pattern costs more.
-    return bool(((cells >= "00") & (cells < "0:")).any())

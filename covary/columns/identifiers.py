@@ -14,24 +14,24 @@ FEWEST_ROW_NUMBERS = 20
 FIRST_ROWS = 12
 
 
-def _words(text: str) -> frozenset[str]:
+def _split_words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
 # An integer column whose name has one of these words identifies rather than measures ...
-IDENTIFIERS = _words(
+IDENTIFIERS = _split_words(
     "id ids uid uuid guid pk fk code codes cd zip zipcode postcode postal zcta modzcta fips geoid gid oid "
     "cusip isin isbn issn ean upc sku ssn ein vin npi phone fax tel telephone mobile contact "
     "naics serial timestamp datetime"
 )
 # ... or ends in "id" without a space, after one of these ...
-IDENTIFIED = _words(
+IDENTIFIED = _split_words(
     "account booking building case city client county customer device employee event game item location "
     "match member object order parcel patient person place player product record respondent route row school "
     "session site source state station store student team transaction trip unit user vehicle year zone"
 )
 # ... or ends in one of these ...
-LAST_WORDS = _words(
+LAST_WORDS = _split_words(
     "number num no nr key index idx ref district ward precinct tract county circuit zone store shop branch "
     "customer client product account employee department station route vendor supplier warehouse patient "
     "student user school"
@@ -46,35 +46,35 @@ FULL_PERIODS = (180_000, 21_001_231)
 GRADES = (0, 13)  # of schools
 PHONES = (2_000_000_000, 9_999_999_999)  # in North America, without signs in between
 DAYS = (18_000_101, 21_001_231)
-AFTER_PERIOD = _words(
+AFTER_PERIOD = _split_words(
     "of built start end ending started ended founded established published num number no id"
 )
 # ... unless another word says that something is measured, or the name begins by counting: num_days.
-MEASURES = _words(
+MEASURES = _split_words(
     "count counts total totals sum avg average mean median std var pct percent percentage share rate ratio "
     "per amount population change difference score"
 )
-COUNTED = _words("by in")  # votes_by_precinct
-COUNTING = _words("n no nr num number")
+COUNTED = _split_words("by in")  # votes_by_precinct
+COUNTING = _split_words("n no nr num number")
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_]+")
 
 
-def identifier_reason(name: str, counts: ColumnCounts) -> Reason | None:
+def find_identifier_reason(name: str, counts: ColumnCounts) -> Reason | None:
     """Return why a column of whole numbers identifies rather than measures; None if it measures."""
-    if word := _identifier_word(name, counts):
+    if word := _find_identifier_word(name, counts):
         return Reason(Cause.NAME, word)
     if counts.leading_zeros:
         return Reason(Cause.LEADING_ZEROS)
-    if _fits(counts, DAYS) and _all_dates(counts.values):
+    if counts.fits(DAYS) and _all_dates(counts.finite):
         return Reason(Cause.CALENDAR_DATES)
-    if _fits(counts, PHONES) and _all_phones(counts.values):
+    if counts.fits(PHONES) and _all_phones(counts.finite):
         return Reason(Cause.PHONE_NUMBERS)
-    if counts.numbers >= FEWEST_ROW_NUMBERS and _may_count_up(counts) and _counts_up(counts.values):
+    if counts.numbers >= FEWEST_ROW_NUMBERS and _count_up(counts):
         return Reason(Cause.ROW_NUMBER)
     return None
 
 
-def _identifier_word(name: str, counts: ColumnCounts) -> str:  # noqa: PLR0911
+def _find_identifier_word(name: str, counts: ColumnCounts) -> str:  # noqa: PLR0911
     """The word that says that a column identifies: zip_code, GEOID, birthYear, but not codes_per_day."""
     if name == "Unnamed: 0" or name.rstrip().endswith("#"):  # pandas wrote its index, and read it back
         return "unnamed" if name == "Unnamed: 0" else "#"
@@ -86,41 +86,34 @@ def _identifier_word(name: str, counts: ColumnCounts) -> str:  # noqa: PLR0911
     period = last if last in PERIODS else first if words[1:2] and words[1] in AFTER_PERIOD else ""
     if MEASURES & set(words) or (first in COUNTING and len(words) > 1):
         return ""
-    if period in PERIODS and (_fits(counts, PERIODS[period]) or _fits(counts, FULL_PERIODS)):
+    if period in PERIODS and (counts.fits(PERIODS[period]) or counts.fits(FULL_PERIODS)):
         return period
-    if "grade" in words and _fits(counts, GRADES):
+    if "grade" in words and counts.fits(GRADES):
         return "grade"
     if last in LAST_WORDS and COUNTED.isdisjoint(words[:-1]):
         return last
     return next((word for word in words if word in IDENTIFIERS), "")
 
 
-def _fits(counts: ColumnCounts, bounds: tuple[int, int]) -> bool:
-    return bounds[0] <= counts.low and counts.high <= bounds[1]
-
-
-def _all_dates(values: Floats) -> bool:
+def _all_dates(numbers: Floats) -> bool:
     """Whether every number reads as YYYYMMDD."""
-    days = pl.Series(np.unique(values[np.isfinite(values)])).cast(pl.Int64).cast(pl.String)
+    days = pl.Series(np.unique(numbers)).cast(pl.Int64).cast(pl.String)
     return days.str.to_date("%Y%m%d", strict=False).null_count() == 0
 
 
-def _all_phones(values: Floats) -> bool:
+def _all_phones(numbers: Floats) -> bool:
     """Whether exchanges never begin with 0 or 1, and hardly a number repeats."""
-    phones = values[np.isfinite(values)]
-    if phones.size < FEWEST_ROW_NUMBERS or (np.floor(phones / 1_000_000) % 10 < 2).any():
+    if numbers.size < FEWEST_ROW_NUMBERS or (np.floor(numbers / 1_000_000) % 10 < 2).any():
         return False
-    return bool(np.unique(phones).size >= 0.9 * phones.size)
+    return bool(np.unique(numbers).size >= 0.9 * numbers.size)
 
 
-def _may_count_up(counts: ColumnCounts) -> bool:
-    """A cheap test first: dense in its range, or one more in each of the first rows (of a sample)."""
+def _count_up(counts: ColumnCounts) -> bool:
+    """Whether no value repeats and sorted neighbours differ by one, but for the gaps that sampling leaves."""
+    # A cheap test first: dense in their range, or one more in each of the first rows (of a sample).
     dense = counts.numbers - 1 <= counts.high - counts.low <= 1.02 * counts.numbers
     first = counts.values[:FIRST_ROWS].tolist()
-    return dense or all(after - before == 1 for before, after in pairwise(first))
-
-
-def _counts_up(values: Floats) -> bool:
-    """Whether no value repeats and sorted neighbours differ by one, but for the gaps that sampling leaves."""
-    steps = np.diff(np.sort(values[np.isfinite(values)]))
+    if not dense and any(after - before != 1 for before, after in pairwise(first)):
+        return False
+    steps = np.diff(np.sort(counts.finite))
     return not (steps == 0).any() and int((steps > 1).sum()) <= len(steps) // 50

@@ -15,7 +15,7 @@ from covary.columns.key_text import (
     write_key_text,
 )
 from covary.columns.number_forms import ABSENT
-from covary.columns.periods import coarser, number_periods
+from covary.columns.periods import list_coarser, number_periods
 from covary.columns.places import may_be_numbered, may_be_places, recognise_places, write_places
 from covary.columns.time_forms import COMPACT_FORMATS
 from covary.columns.times import TimeReading, decide_time_reading, read_times
@@ -74,24 +74,26 @@ def decide_key_reading(
     sample: TextSample | None = None,
     whole: bool = True,
 ) -> KeyReading:
-    """Decide how the cells of a key column become canonical text.
+    """Decide how the cells of a key column become canonical text; their order does not matter.
 
-    Args:
-        name: of the column.
-        cells: a sample of it; its order does not matter.
-        compact: whether whole numbers in it are dates, such as 20130105.
-        sample: a few cells of its text, if they are known.
-        whole: whether these are all cells of the column.
+    `compact` says whether whole numbers are dates, such as 20130105; `whole`, whether these are all cells of
+    the column. `sample` are some of its text, if they have been taken.
     """
     cells = cells.alias(CELLS)
     if isinstance(cells.dtype, pl.Categorical | pl.Enum):
         cells = cells.cast(pl.String)
     if cells.dtype == pl.String:
         sample = sample or sample_text(cells)
-    if reading := _decide_time_reading(cells, compact, sample):
-        times = _read_times(cells, reading)
-        every = (reading.granularity, *coarser(reading.granularity))
-        return KeyReading("time", reading, every, _offer_granularities(times, every, whole))
+    time: TimeReading | None = None
+    if compact:
+        time = decide_time_reading(make_canonical(write_key_text(cells)), compact=True)
+    elif isinstance(cells.dtype, pl.Date | pl.Datetime) or (sample and sample.like_times):
+        time = decide_time_reading(cells)
+    if time:
+        every = (time.granularity, *list_coarser(time.granularity))
+        return KeyReading(
+            "time", time, every, _offer_granularities(read_key_times(cells, time), every, whole)
+        )
     if cells.dtype == pl.Boolean:
         return KeyReading("boolean")
     if sample:
@@ -110,15 +112,9 @@ def are_years(cells: pl.Series) -> bool:
     return bool((numbers.is_between(*LIKELY_YEARS) & (numbers == numbers.floor())).all())
 
 
-def _decide_time_reading(cells: pl.Series, compact: bool, sample: TextSample | None) -> TimeReading | None:
-    if cells.dtype == pl.Date or isinstance(cells.dtype, pl.Datetime):
-        return decide_time_reading(cells)
-    if compact:
-        return decide_time_reading(make_canonical(write_key_text(cells)), compact=True)
-    return decide_time_reading(cells) if sample and sample.like_times else None
-
-
-def _read_times(cells: pl.Series, reading: TimeReading) -> pl.Series:
+def read_key_times(column: pl.Series, reading: TimeReading) -> pl.Series:
+    """Read the cells of a column of times; null where there is none or it can't be understood."""
+    cells = column.alias(CELLS)
     if not COMPACT_FORMATS.isdisjoint(reading.formats):
         cells = make_canonical(write_key_text(cells))  # 20130105.0, where there are gaps
     return read_times(cells, reading)
@@ -126,7 +122,7 @@ def _read_times(cells: pl.Series, reading: TimeReading) -> pl.Series:
 
 def _offer_granularities(times: pl.Series, every: tuple[str, ...], whole: bool) -> tuple[str, ...]:
     """Return the granularities that leave enough keys: of a part of a table, all might."""
-    instants = (times.drop_nulls() if times.null_count() else times).to_physical().to_numpy()
+    instants = times.drop_nulls().to_physical().to_numpy()
     if not whole or not instants.size:
         return every
     ends = number_periods(np.array([instants.min(), instants.max()]), every[1:])
@@ -151,14 +147,13 @@ def write_keys(rows: pl.DataFrame, readings: Mapping[str, KeyReading]) -> list[p
     """Write the cells of key columns that hold no times as text; a mark of absence may be left in it."""
     # Renamed, since Polars would take a name like ^x$ for a pattern.
     columns = [(rows[name].alias(CELLS), reading) for name, reading in readings.items()]
-    texts = [write_dates(cells) if reading.are_dates else write_key_text(cells) for cells, reading in columns]
-    kinds = [reading.kind for reading in readings.values()]
-    canonical = iter(
-        make_columns_canonical([text for text, kind in zip(texts, kinds, strict=True) if kind != "exact"])
-    )
+    texts = [
+        (write_dates(cells) if reading.are_dates else write_key_text(cells), reading)
+        for cells, reading in columns
+    ]
+    canonical = iter(make_columns_canonical([text for text, reading in texts if reading.kind != "exact"]))
     return [
-        text if reading.kind == "exact" else _write_names(next(canonical), reading)
-        for text, reading in zip(texts, readings.values(), strict=True)
+        text if reading.kind == "exact" else _write_names(next(canonical), reading) for text, reading in texts
     ]
 
 
@@ -173,9 +168,3 @@ def _write_names(text: pl.Series, reading: KeyReading) -> pl.Series:
         absent &= text != "na"
     text = text.set(absent, None)
     return YEAR + text if reading.kind == "year" else write_places(text, reading.kind)
-
-
-def read_key_times(column: pl.Series, reading: KeyReading) -> pl.Series:
-    """Read the cells of a column of times; null where there is none or it can't be understood."""
-    assert reading.time is not None
-    return _read_times(column.alias(CELLS), reading.time)

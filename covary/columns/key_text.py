@@ -113,12 +113,8 @@ def _canonicalise(texts: Sequence[pl.Series]) -> list[pl.Series]:
     # Under numbers for names: Polars would take a name like ^x$ for a pattern.
     rows = pl.DataFrame([text.alias(str(number)) for number, text in enumerate(texts)]).select_seq(PLAINER)
     flags = rows.select_seq(IS_ODD, IS_PADDED).row(0)
-    return [
-        _canonicalise_column(text, is_odd, is_padded)
-        for text, is_odd, is_padded in zip(
-            rows.get_columns(), flags[: len(texts)], flags[len(texts) :], strict=True
-        )
-    ]
+    odd, padded = flags[: len(texts)], flags[len(texts) :]
+    return [_canonicalise_column(*each) for each in zip(rows.get_columns(), odd, padded, strict=True)]
 
 
 def _canonicalise_column(text: pl.Series, is_odd: bool, is_padded: bool) -> pl.Series:

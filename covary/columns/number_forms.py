@@ -95,7 +95,7 @@ def is_missing(cell: str) -> bool:
     return cell in ABSENT or (len(cell) <= LONGEST_CELL and _MISSING.fullmatch(cell) is not None)
 
 
-def missing_or_one_of(marks: tuple[str, ...]) -> pl.Expr:
+def mark_missing(marks: tuple[str, ...]) -> pl.Expr:
     """Whether a cell of `SHORT` means missing in any column, or is one of these marks; no null does."""
     missing = _LOWERED.is_in([*ABSENT, *marks]) | _LOWERED.str.contains(_MISSING.pattern)
     return missing.fill_null(value=False)
@@ -105,13 +105,20 @@ def parse_number(shape: str, count: int, decimal: str) -> WrittenNumber | None:
     """Parse a shape that so many cells have, by one convention; None if it's no number."""
     if len(shape) > LONGEST_CELL:
         return None
-    match = re.match(_pattern(decimal, _ANY_UNIT, spaced=True), shape)  # compiled once, on first use
+    match = re.match(_write_pattern(decimal, _ANY_UNIT, spaced=True), shape)  # compiled once, on first use
     digits = _DIGITS.search(shape)
     if not match or not digits:
         return None
     unit = match[match.lastindex] if match.lastindex else ""
     around = shape[: digits.start()] + shape[digits.end() :].removeprefix(unit.lstrip())
-    return WrittenNumber(count, digits[0].rstrip(), _singular(unit), re.sub(rf"[().\s]|{_SIGN}", "", around))
+    sign = re.sub(rf"[().\s]|{_SIGN}", "", around)
+    return WrittenNumber(count, digits[0].rstrip(), _make_singular(unit), sign)
+
+
+def mark_leading_zeros(cells: pl.Series) -> pl.Series:
+    """Mark the cells of text like 07030; one like 0, 0.5 or -07 doesn't count."""
+    # In the order of text, 00, 01, ..., 09 and what begins with them lie in between; a pattern costs more.
+    return (cells >= "00") & (cells < "0:")
 
 
 def is_code(shape: str) -> bool:
@@ -120,19 +127,17 @@ def is_code(shape: str) -> bool:
 
 
 @lru_cache
-def dressed_value(decimal: str, units: tuple[str, ...], multiplies: bool, spaced: bool) -> pl.Expr:
+def read_dressed_cell(decimal: str, units: tuple[str, ...], multiplies: bool, spaced: bool) -> pl.Expr:
     """The number in a cell of `SHORT` that may be more than a plain decimal, null if there's none."""
     names = sorted(MAGNITUDES if multiplies else units, key=len, reverse=True)
-    words = (
-        "|".join(map(re.escape, names)).replace(r"\ ", r"\.?\s+").replace("²", "[2²]").replace("³", "[3³]")
-    )
+    words = "|".join(map(re.escape, names)).replace(r"\ ", r"\.?\s+")
+    words = words.replace("²", "[2²]").replace("³", "[3³]")
     unit = rf"(?:\s*(?:{words})(?:e?s)?\.?)?" if words else ""
-    is_number = _CELL.str.contains(_pattern(decimal, unit, spaced))
+    is_number = _CELL.str.contains(_write_pattern(decimal, unit, spaced))
     # Of what is known to be a number, the digits are what is left: faster than to have a pattern find them.
     digits = _CELL.str.replace(rf"(?i)(?:{words})", "") if re.search("[0-9]", words) else _CELL
-    digits = (
-        digits.str.strip_chars_start(_AROUND).str.strip_prefix(". ").str.strip_chars_start(_AROUND)
-    )  # Rs. 5
+    digits = digits.str.strip_chars_start(_AROUND)
+    digits = digits.str.strip_prefix(". ").str.strip_chars_start(_AROUND)  # Rs. 5
     digits = digits.str.strip_chars_end("".join([_AROUND, ".,", *names, *map(str.upper, names)]))
     digits = digits.str.replace_all("," if decimal == "." else ".", "", literal=True)
     digits = digits.str.replace_all(r"[\s'’]", "") if spaced else digits
@@ -147,7 +152,7 @@ def dressed_value(decimal: str, units: tuple[str, ...], multiplies: bool, spaced
 
 
 @lru_cache
-def _pattern(decimal: str, unit: str, spaced: bool) -> str:
+def _write_pattern(decimal: str, unit: str, spaced: bool) -> str:
     """A number as it may be written, for Python and for Polars alike."""
     comma, fraction = (",", r"(?:\.[0-9]+)?") if decimal == "." else (r"\.", "(?:,[0-9]+)?")
     marks = (comma, "[ \u00a0\u2007\u2009\u202f]", "['’]") if spaced else (comma,)
@@ -162,6 +167,6 @@ def _pattern(decimal: str, unit: str, spaced: bool) -> str:
     return rf"(?i)^(?:(?:{signed}{whole}|{small})(?:{after}\s*{_MINUS}?|\.)|{negative})$"
 
 
-def _singular(unit: str) -> str:
+def _make_singular(unit: str) -> str:
     word = " ".join(unit.replace(".", "").split())
     return word[:-2] if word.endswith("ches") else word[:-1] if len(word) > 2 and word[-1] == "s" else word

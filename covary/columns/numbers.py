@@ -14,11 +14,12 @@ from covary.columns.number_forms import (
     SHAPE,
     SHORT,
     WrittenNumber,
-    dressed_value,
     is_code,
     is_missing,
-    missing_or_one_of,
+    mark_leading_zeros,
+    mark_missing,
     parse_number,
+    read_dressed_cell,
     starts_likely,
 )
 from covary.columns.unused_cells import Tally, take_examples
@@ -85,17 +86,16 @@ def decide_number_reading(cells: pl.Series) -> NumberReading | None:
     cells = cells.alias("cell").drop_nulls()  # a name like ^x$ would be taken for a pattern
     values = cells.cast(pl.Float64, strict=False)
     if not values.null_count() and values.is_finite().all():
-        # In the order of text, 00, 01, ..., 09 and what begins with them lie in between.
-        padded = int(((cells >= "00") & (cells < "0:")).sum())
-        return PLAIN if len(cells) and padded <= CODE_SHARE * len(cells) else None
+        codes = int(mark_leading_zeros(cells).sum())
+        return PLAIN if len(cells) and codes <= CODE_SHARE * len(cells) else None
     # Digits are alike but for a leading 0 (1,050 and 2,070 both have the shape 9,099): shapes are few, so
     # plain Python weighs them, by the same grammar that Polars then reads the numbers with.
     shapes = cells.to_frame("cell").select_seq(SHAPE).to_series().value_counts()
     if shapes.height > _MOST_SHAPES:
         shapes = shapes.sort("count", "cell", descending=[True, False]).head(_MOST_SHAPES)
-    missing = {shape: count for shape, count in shapes.rows() if is_missing(shape)}
-    present = {shape: count for shape, count in shapes.rows() if shape not in missing}
-    return _decide_from_shapes(present, len(cells) - sum(missing.values()))
+    present = {shape: count for shape, count in shapes.rows() if not is_missing(shape)}
+    missing = shapes["count"].sum() - sum(present.values())
+    return _decide_from_shapes(present, len(cells) - missing)
 
 
 def read_numbers(column: pl.Series, reading: NumberReading) -> NumbersRead:
@@ -106,11 +106,14 @@ def read_numbers(column: pl.Series, reading: NumberReading) -> NumbersRead:
     absent = column.null_count()
     if values.null_count() == absent and values.is_finite().all():
         return NumbersRead(values.alias(name), Tally(absent))
+    value_in_cell = _PLAIN_VALUE
+    if reading.dressed:
+        value_in_cell = read_dressed_cell(reading.decimal, reading.units, reading.multiplies, reading.spaced)
     odd = pl.DataFrame({"cell": column, "value": values}).select_seq(_ODD).to_series()
     short = column.gather(odd).to_frame("cell").select_seq(SHORT)
-    numbers = short.select_seq(_value_in_cell(reading)).select_seq(_FINITE).to_series()
+    numbers = short.select_seq(value_in_cell).select_seq(_FINITE).to_series()
     is_no_number = numbers.is_null()
-    is_unread = ~short.filter(is_no_number).select_seq(missing_or_one_of(reading.marks)).to_series()
+    is_unread = ~short.filter(is_no_number).select_seq(mark_missing(reading.marks)).to_series()
     unread = column.gather(odd.filter(is_no_number).filter(is_unread))
     missing = absent + len(is_unread) - len(unread)
     examples = take_examples(unread.str.strip_chars()) if len(unread) else ()
@@ -124,9 +127,8 @@ def _decide_from_shapes(present: dict[str, int], cells: int) -> NumberReading | 
         for decimal in ".,"
     )
     # A shape that is a number by one convention only decides: 1.234,5 or 0,5 or 1,234,567; 1,234 doesn't.
-    only_point, only_comma = (
-        sum(present[shape] for shape in shapes) for shapes in (point.keys() - comma, comma.keys() - point)
-    )
+    only_point = sum(present[shape] for shape in point.keys() - comma)
+    only_comma = sum(present[shape] for shape in comma.keys() - point)
     # Where commas could separate thousands, a few slips such as 1,23 must not make all of them decimal.
     undecided = sum(present[shape] for shape in point.keys() & comma.keys() if "," in shape)
     decimal, numbers = (".", point)
@@ -143,9 +145,8 @@ def _decide_from_shapes(present: dict[str, int], cells: int) -> NumberReading | 
         return None
     dressed = decimal == "," or not all(map(PLAIN_DECIMAL.fullmatch, numbers))
     spaced = any(re.search(r"[\s'’]", number.digits) for number in numbers.values())
-    return NumberReading(
-        decimal, marks, units, multiplies, dressed, spaced, _describe_signs(numbers, decimal)
-    )
+    signs = _describe_signs(numbers, decimal)
+    return NumberReading(decimal, marks, units, multiplies, dressed, spaced, signs)
 
 
 def _find_units(numbers: list[WrittenNumber]) -> tuple[tuple[str, ...], bool]:
@@ -191,10 +192,3 @@ def _describe_signs(numbers: dict[str, WrittenNumber], decimal: str) -> tuple[st
 def _list_words(words: Iterable[str]) -> str:
     *first, last = list(words) or [""]
     return f"{', '.join(first)} and {last}" if first else last
-
-
-def _value_in_cell(reading: NumberReading) -> pl.Expr:
-    """The number in a stripped cell, null if there's none."""
-    if not reading.dressed:
-        return _PLAIN_VALUE
-    return dressed_value(reading.decimal, reading.units, reading.multiplies, reading.spaced)

@@ -87,7 +87,7 @@ _STATE_NUMBER = re.compile(r"\bst(ate)?s? ?(fips|fp)\b|\bfips ?st(ate)?\b")
 class Gazetteer:
     """The places of one kind: each code in use, under every name and code known for it."""
 
-    names: dict[str, str]  # as `_spoken` writes them
+    names: dict[str, str]  # as `_normalise_words` writes them
     codes: dict[str, str]
     numbers: dict[str, str]
 
@@ -95,7 +95,7 @@ class Gazetteer:
         """The code of the place that a text writes, if any."""
         if len(text) > LONGEST_CELL:
             return None
-        return self.codes.get(text) or self.names.get(_name(text)) or self.numbers.get(text)
+        return self.codes.get(text) or self.names.get(_normalise_name(text)) or self.numbers.get(text)
 
 
 def may_be_places(cells: Iterable[str]) -> bool:
@@ -127,10 +127,10 @@ def recognise_places(cells: pl.Series, name: str) -> str | None:
         return None
     texts = {text for text in cells.to_list() if text is not None}
     if _TEAMS.search(heading):
-        return _kind_by_names(texts, heading, TEAM_SHARE)
+        return _recognise_by_names(texts, heading, TEAM_SHARE)
     if all(map(str.isdecimal, texts)):
-        return _kind_by_numbers(texts, heading)
-    return _kind_by_names(texts, heading) or _kind_by_codes(texts, heading)
+        return _recognise_by_numbers(texts, heading)
+    return _recognise_by_names(texts, heading) or _recognise_by_codes(texts, heading)
 
 
 def write_places(column: pl.Series, kind: str) -> pl.Series:
@@ -139,26 +139,27 @@ def write_places(column: pl.Series, kind: str) -> pl.Series:
     Each text is judged alone, numbers too (ISO's of countries, FIPS's of states), so that the parts of a
     column come out as the whole does.
     """
-    find = _gazetteers()[kind].find
+    find = _load_gazetteers()[kind].find
     codes = {text: find(text) for text in column.unique().to_list() if text is not None}
     written = {text: f"{kind}:{code}" for text, code in codes.items() if code}
     return column.replace(list(written), list(written.values())) if written else column
 
 
-def _kind_by_numbers(texts: set[str], heading: str) -> str | None:
+def _recognise_by_numbers(texts: set[str], heading: str) -> str | None:
     """The kind that the column's name promises and every number keeps to."""
-    promised = {"state": _STATE_NUMBER, "country": _COUNTRY_NUMBER}
-    for kind, says in promised.items():
-        if len(texts) >= FEWEST_NUMBERS and says.search(heading):
-            return kind if _gazetteers()[kind].numbers.keys() >= texts else None
+    kind = "state" if _STATE_NUMBER.search(heading) else "country"
+    promised = kind == "state" or _COUNTRY_NUMBER.search(heading)
+    if promised and len(texts) >= FEWEST_NUMBERS and _load_gazetteers()[kind].numbers.keys() >= texts:
+        return kind
     return None
 
 
-def _kind_by_names(texts: set[str], heading: str, share: float = NAME_SHARE) -> str | None:
-    books = _gazetteers()
+def _recognise_by_names(texts: set[str], heading: str, share: float = NAME_SHARE) -> str | None:
+    books = _load_gazetteers()
     short = [text for text in texts if len(text) <= LONGEST_CELL]
-    spoken = [_spoken(words) for words in map(_words, short) if _vocabulary().issuperset(words)]
-    known = {kind: [name for name in spoken if name in book.names] for kind, book in books.items()}
+    vocabulary = _collect_vocabulary()
+    written = [_normalise_words(words) for words in map(_split_words, short) if vocabulary.issuperset(words)]
+    known = {kind: [name for name in written if name in book.names] for kind, book in books.items()}
     says = {"country": bool(_COUNTRY.search(heading)), "state": bool(_STATE.search(heading))}
 
     def fits(kind: str) -> bool:
@@ -167,11 +168,11 @@ def _kind_by_names(texts: set[str], heading: str, share: float = NAME_SHARE) -> 
         everyday = sum(name in EVERYDAY for name in known[kind])
         return enough and (says[kind] or everyday <= len(known[kind]) / 2)
 
-    return _best({kind: len(names) if fits(kind) else 0 for kind, names in known.items()}, says)
+    return _choose_kind({kind: len(names) if fits(kind) else 0 for kind, names in known.items()}, says)
 
 
-def _kind_by_codes(texts: set[str], heading: str) -> str | None:
-    books = _gazetteers()
+def _recognise_by_codes(texts: set[str], heading: str) -> str | None:
+    books = _load_gazetteers()
     says = {"country": bool(_COUNTRY_CODE.search(heading)), "state": bool(_STATE.search(heading))}
 
     def count(kind: str, length: int) -> int:
@@ -187,72 +188,73 @@ def _kind_by_codes(texts: set[str], heading: str) -> str | None:
     # Other nations' states have codes of two letters too, and many of them are also a country's.
     if (says["state"] and not says["country"]) or not LANGUAGES.isdisjoint(texts):
         countries = 0
-    best = _best({"state": states, "country": countries}, says)
+    best = _choose_kind({"state": states, "country": countries}, says)
     return best or ("state" if states >= MANY_CODES else None)
 
 
-def _best(counts: dict[str, int], says: dict[str, bool]) -> str | None:
+def _choose_kind(counts: dict[str, int], says: dict[str, bool]) -> str | None:
     """The kind with the most texts; on a tie, the one that the column's name speaks of."""
     most = [kind for kind, count in counts.items() if 0 < count == max(counts.values())]
     likely = [kind for kind in most if says[kind]]
     return most[0] if len(most) == 1 else likely[0] if len(likely) == 1 else None
 
 
-def _words(text: str) -> list[str]:
+def _split_words(text: str) -> list[str]:
     """The words of a text without accents, `u.s.` and `people's` being one each."""
     if not text.isascii():
         text = "".join(letter for letter in normalize("NFKD", text) if not combining(letter))
     return _WORD.findall(text.replace(".", "").replace("'", ""))
 
 
-def _spoken(words: Iterable[str]) -> str:
+def _normalise_words(words: Iterable[str]) -> str:
     """Words in full and in alphabetical order, the same for `korea, rep.` and `the republic of korea`."""
     return " ".join(sorted({WORDS_IN_FULL.get(word, word) for word in words} - UNHEARD))
 
 
 @cache
-def _vocabulary() -> set[str]:
+def _collect_vocabulary() -> set[str]:
     """Every word of a name: most texts hold another, and this is the quickest way to tell."""
-    names = [name for book in _gazetteers().values() for name in book.names]
+    names = [name for book in _load_gazetteers().values() for name in book.names]
     return UNHEARD.union(WORDS_IN_FULL, *map(str.split, names))
 
 
 @cache
-def _gazetteers() -> dict[str, Gazetteer]:
+def _load_gazetteers() -> dict[str, Gazetteer]:
     # Most tables hold no places, and reading the library takes longer than sketching a small table.
     import pycountry  # noqa: PLC0415
 
     countries = [dict(country) for country in pycountry.countries]
+
+    def by(field: str, write: Callable[[str], str] = str) -> dict[str, str]:
+        return {write(c[field].lower()): c["alpha_3"].lower() for c in countries if field in c}
+
+    country_names: dict[str, str] = {}
+    for field in ("official_name", "common_name", "name"):
+        country_names |= by(field, _normalise_name)
     states = {
         state.code[3:].lower(): state.name.lower()
         for state in pycountry.subdivisions
         if state.code.startswith("US-") and state.code != "US-UM"  # the Minor Outlying Islands
     }
-    return {"country": _countries(countries), "state": _states(states)}
+    state_names = {_normalise_name(name): code for code, name in states.items()}
+    state_names |= {_normalise_name(f"us-{code}"): code for code in states}
+    return {
+        "country": Gazetteer(
+            names=country_names | _list_aliases(COUNTRY_ALIASES),
+            codes=by("alpha_2") | by("alpha_3") | COUNTRY_CODES,
+            numbers=by("numeric", lambda digits: digits.lstrip("0")),
+        ),
+        "state": Gazetteer(
+            names=state_names | _list_aliases(STATE_ALIASES),
+            codes={code: code for code in states},
+            numbers={str(number): code for number, code in enumerate(FIPS.split()) if code in states},
+        ),
+    }
 
 
-def _countries(countries: list[dict[str, str]]) -> Gazetteer:
-    def by(field: str, write: Callable[[str], str] = str) -> dict[str, str]:
-        return {write(c[field].lower()): c["alpha_3"].lower() for c in countries if field in c}
-
-    names = by("official_name", _name) | by("common_name", _name) | by("name", _name)
-    return Gazetteer(
-        names=names | _aliases(COUNTRY_ALIASES),
-        codes=by("alpha_2") | by("alpha_3") | COUNTRY_CODES,
-        numbers=by("numeric", lambda digits: digits.lstrip("0")),
-    )
+def _normalise_name(text: str) -> str:
+    return _normalise_words(_split_words(text))
 
 
-def _states(states: dict[str, str]) -> Gazetteer:
-    iso = {_name(f"us-{code}"): code for code in states}
-    names = {_name(name): code for code, name in states.items()}
-    numbers = {str(number): code for number, code in enumerate(FIPS.split()) if code in states}
-    return Gazetteer(names | iso | _aliases(STATE_ALIASES), {code: code for code in states}, numbers)
-
-
-def _name(text: str) -> str:
-    return _spoken(_words(text))
-
-
-def _aliases(table: dict[str, str]) -> dict[str, str]:
-    return {_name(name): code for code, names in table.items() for name in names.split("; ")}
+def _list_aliases(table: dict[str, str]) -> dict[str, str]:
+    return {_normalise_name(name): code for code, names in table.items() for name in names.split("; ")}

@@ -7,7 +7,7 @@ import polars as pl
 
 from covary.arrays import Floats
 from covary.columns.column_counts import ColumnCounts, count_numbers, count_text
-from covary.columns.identifiers import PERIODS, identifier_reason
+from covary.columns.identifiers import PERIODS, find_identifier_reason
 from covary.columns.key_reading import LIKELY_YEARS, YEAR_READING, KeyReading, decide_key_reading
 from covary.columns.numbers import NUMBER_SHARE, PLAIN, NumberReading
 from covary.columns.reasons import Cause, Reason
@@ -52,24 +52,14 @@ def profile_columns(rows: pl.DataFrame, whole: bool = True) -> list[ColumnProfil
     sample = take_runs(rows, PROFILED_ROWS, PROFILED_RUNS)
     at_once = max(1, CELLS_AT_ONCE // max(sample.height, 1))
     columns = sample.get_columns()
-    return [
-        profile
-        for start in range(0, len(columns), at_once)
-        for profile in _profile_together(columns[start : start + at_once], whole)
-    ]
-
-
-def _profile_together(sample: Sequence[pl.Series], whole: bool) -> list[ColumnProfile]:
-    """Profile some columns together: on a small table the calls of Polars are the cost."""
-    texts = [column.cast(pl.String) for column in sample if isinstance(column.dtype, TEXT_TYPES)]
-    numbers = [column for column in sample if column.dtype.is_numeric()]
-    counts = count_text(texts) | count_numbers(numbers)
-    return [
-        _profile_cells(column, counts[column.name], whole)
-        if column.name in counts
-        else _profile_type(column, whole)
-        for column in sample
-    ]
+    profiles: list[ColumnProfile] = []
+    for start in range(0, len(columns), at_once):
+        some = columns[start : start + at_once]
+        texts = [column.cast(pl.String) for column in some if isinstance(column.dtype, TEXT_TYPES)]
+        numbers = [column for column in some if column.dtype.is_numeric()]
+        counts = count_text(texts) | count_numbers(numbers)
+        profiles += [_profile_column(column, counts.get(column.name), whole) for column in some]
+    return profiles
 
 
 def use_numbers_read(
@@ -94,14 +84,14 @@ def choose_columns(
     for profile in profiles:
         if profile.name in values and profile.kind in {"boolean", "date", "datetime"}:
             raise UnusableColumn(f"{table}: {profile.name} can't be a value: it holds {profile.kind}s")
-    chosen_keys = [
-        p.name for p in profiles if (p.is_key and p.name not in values if keys is None else p.name in keys)
-    ]
-    chosen_values = [
-        p.name
-        for p in profiles
-        if (p.name in values if values else p.is_number and p.name not in (keys or ()))
-    ]
+    if keys is None:
+        chosen_keys = [p.name for p in profiles if p.is_key and p.name not in values]
+    else:
+        chosen_keys = [p.name for p in profiles if p.name in keys]
+    if values:
+        chosen_values = [p.name for p in profiles if p.name in values]
+    else:
+        chosen_values = [p.name for p in profiles if p.is_number and p.name not in (keys or ())]
     return chosen_keys, chosen_values
 
 
@@ -114,10 +104,12 @@ def take_runs(rows: pl.DataFrame, most: int, runs: int) -> pl.DataFrame:
     return pl.concat([rows.slice(number * step, length) for number in range(runs)])
 
 
-def _profile_cells(column: pl.Series, counts: ColumnCounts, whole: bool) -> ColumnProfile:
+def _profile_column(column: pl.Series, counts: ColumnCounts | None, whole: bool) -> ColumnProfile:
     name = column.name
+    if counts is None:
+        return _profile_type(column, whole)
     if not counts.present:
-        return _unused(name, "empty", Cause.NO_VALUES)
+        return _make_unused(name, "empty", Cause.NO_VALUES)
     if counts.numbers < NUMBER_SHARE * counts.present:
         return _profile_text(column, counts, whole)
     number = counts.reading
@@ -125,14 +117,15 @@ def _profile_cells(column: pl.Series, counts: ColumnCounts, whole: bool) -> Colu
     if counts.whole < counts.numbers or number.dressed:
         kind = "number" if counts.whole < counts.numbers else "integer"
         return ColumnProfile(name, kind, False, True, Reason(Cause.FRACTIONS), values, number=number)
-    identifies = identifier_reason(name, counts)
+    identifies = find_identifier_reason(name, counts)
     if not identifies:
         reason = Reason(Cause.WHOLE_NUMBERS)
         return ColumnProfile(name, "integer", False, True, reason, values, number=number)
     if _are_years(identifies, counts):
         key = YEAR_READING
     else:
-        compact = _may_be_compact_dates(identifies, counts)
+        is_named = identifies.detail.endswith(COMPACT_WORDS) and counts.fits(COMPACT)
+        compact = is_named or identifies.cause is Cause.CALENDAR_DATES
         key = decide_key_reading(name, column, compact=compact, whole=whole)
     kind = "date" if key.time else "integer"
     is_period = key.time is not None or identifies.detail in PERIODS
@@ -141,47 +134,37 @@ def _profile_cells(column: pl.Series, counts: ColumnCounts, whole: bool) -> Colu
     )
 
 
-def _unused(name: str, kind: str, cause: Cause, detail: str = "") -> ColumnProfile:
+def _make_unused(name: str, kind: str, cause: Cause, detail: str = "") -> ColumnProfile:
     return ColumnProfile(name, kind, False, False, Reason(cause, detail))
 
 
 def _are_years(identifies: Reason, counts: ColumnCounts) -> bool:
     """Whether whole numbers are years by their name; or count up by one, within the last two centuries."""
     if identifies.detail.endswith(YEAR_WORDS):
-        return YEARS[0] <= counts.low and counts.high <= YEARS[1]
-    is_likely = LIKELY_YEARS[0] <= counts.low and counts.high <= LIKELY_YEARS[1]
-    return identifies.cause is Cause.ROW_NUMBER and is_likely
-
-
-def _may_be_compact_dates(identifies: Reason, counts: ColumnCounts) -> bool:
-    in_range = COMPACT[0] <= counts.low and counts.high <= COMPACT[1]
-    is_named = identifies.detail.endswith(COMPACT_WORDS)
-    return identifies.cause is Cause.CALENDAR_DATES or (is_named and in_range)
+        return counts.fits(YEARS)
+    return identifies.cause is Cause.ROW_NUMBER and counts.fits(LIKELY_YEARS)
 
 
 def _profile_text(column: pl.Series, counts: ColumnCounts, whole: bool) -> ColumnProfile:
     name = column.name
     if counts.sample and counts.sample.length > LONGEST_KEY:
-        return _unused(name, "text", Cause.LONG_TEXT)
+        return _make_unused(name, "text", Cause.LONG_TEXT)
     key = decide_key_reading(name, column, sample=counts.sample, whole=whole)
+    kind = key.kind
+    if key.time:
+        kind = "datetime" if key.time.granularity in ("moment", "hour") else "date"
     reason = Reason(Cause.TEXT if counts.varies else Cause.ONE_VALUE)
     is_period = counts.varies and key.time is not None
-    return ColumnProfile(name, _kind_of(key), counts.varies, False, reason, key=key, is_period=is_period)
-
-
-def _kind_of(key: KeyReading) -> str:
-    if key.time:
-        return "datetime" if key.time.granularity in ("moment", "hour") else "date"
-    return key.kind
+    return ColumnProfile(name, kind, counts.varies, False, reason, key=key, is_period=is_period)
 
 
 def _profile_type(column: pl.Series, whole: bool) -> ColumnProfile:
     """Profile a column by its type: booleans, dates and times are keys; lists, bytes and the like are not."""
     kind = DECLARED_KINDS.get(column.dtype.base_type())
     if kind is None:
-        return _unused(column.name, "empty", Cause.UNUSABLE_TYPE, str(column.dtype))
+        return _make_unused(column.name, "empty", Cause.UNUSABLE_TYPE, str(column.dtype))
     if column.null_count() == len(column):
-        return _unused(column.name, "empty", Cause.NO_VALUES)
+        return _make_unused(column.name, "empty", Cause.NO_VALUES)
     varies = bool(column.to_physical().min() != column.to_physical().max())
     reason = Reason(Cause.DECLARED_TYPE if varies else Cause.ONE_VALUE)
     key = decide_key_reading(column.name, column, whole=whole)

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from covary.arrays import Integers, Truths
 from covary.columns.number_forms import ABSENT
-from covary.columns.periods import DAY, HOUR, day_of_date, day_of_week
+from covary.columns.periods import DAY, HOUR, find_day, find_monday
 
 # Databases write the ends of time where there is none.
 ABSENT_TIMES = ABSENT | {
@@ -82,7 +82,7 @@ _NUMBERS = {
 _STARTS_AS_ISO, _HAS_ZONE = re.compile(r"\d{4}-\d{2}-\d{2}"), re.compile(r"\d(?:Z|[+-]\d{2}:?\d{2})$")
 
 
-def _any_of(forms: dict[str, str]) -> re.Pattern[str]:
+def _compile_forms(forms: dict[str, str]) -> re.Pattern[str]:
     """A pattern for all of the forms, each one group."""
     groups = [f"({re.sub(r'[?]P<[a-z]+>', '?:', forms[form])})" for form in forms if form != DAY_FIRST]
     version = r"(?:[0-9]\.[0-9]{1,2}|[0-9]{2}\.[0-9])\.[0-9]{2}\b"  # 1.5.13 rather than 01.05.13
@@ -91,25 +91,25 @@ def _any_of(forms: dict[str, str]) -> re.Pattern[str]:
 
 _FORM_OF_GROUP = ["", *(form for form in _ALL_FORMS if form != DAY_FIRST)]
 COMPACT_FORMATS = frozenset(_ALL_FORMS) - frozenset(_FORMS)
-_SPELLED, _SPELLED_OR_COMPACT = _any_of(_FORMS), _any_of(_ALL_FORMS)
+_SPELLED, _SPELLED_OR_COMPACT = _compile_forms(_FORMS), _compile_forms(_ALL_FORMS)
 _DIGITS_TO_ONES = str.maketrans("023456789", "111111111")
 
 
-def any_form(compact: bool) -> re.Pattern[str]:
+def choose_pattern(compact: bool) -> re.Pattern[str]:
     """A pattern for a cell of any form, each one group; of whole numbers only if `compact` says so."""
     return _SPELLED_OR_COMPACT if compact else _SPELLED
 
 
 def group_by_form(cells: Sequence[str], compact: bool) -> dict[str, list[str]]:
     """The cells that look like each form; cells that differ only in their digits are looked at once."""
-    pattern = any_form(compact)
+    pattern = choose_pattern(compact)
     short = [cell for cell in cells if len(cell) <= LONGEST_TIME and "\n" not in cell]
     shapes = "\n".join(short).translate(_DIGITS_TO_ONES).split("\n")
-    groups = {shape: match.lastindex for shape in set(shapes) if (match := pattern.fullmatch(shape))}
+    groups = {shape: match.lastindex or 0 for shape in set(shapes) if (match := pattern.fullmatch(shape))}
     by_form: dict[str, list[str]] = {}
     for cell, shape in zip(short, shapes, strict=False):
         if shape in groups:
-            by_form.setdefault(_FORM_OF_GROUP[groups[shape] or 0], []).append(cell)
+            by_form.setdefault(_FORM_OF_GROUP[groups[shape]], []).append(cell)
     return by_form
 
 
@@ -147,18 +147,18 @@ def compute_instants(parts: dict[str, Integers]) -> Integers:
     """Microseconds since 1970; NO_TIME where the parts make up no time."""
     years = parts["year"] + 1900 * (parts["year"] < 100) + 100 * (parts["year"] < 69)  # 1969 to 2068
     if "week" in parts:
-        days, valid = day_of_week(years, parts["week"])
+        days, valid = find_monday(years, parts["week"])
     elif "quarter" in parts:
-        days, valid = day_of_date(years, 3 * parts["quarter"] - 2)
+        days, valid = find_day(years, 3 * parts["quarter"] - 2)
     else:
-        days, valid = day_of_date(years, parts["month"], parts.get("day"))
+        days, valid = find_day(years, parts["month"], parts.get("day"))
     if "hour" not in parts:
         return keep_plausible(np.where(valid, days * DAY, NO_TIME))
-    clock, on_clock = _clock(parts)
+    clock, on_clock = _compute_clock(parts)
     return keep_plausible(np.where(valid & on_clock, days * DAY + clock, NO_TIME))
 
 
-def _clock(parts: dict[str, Integers]) -> tuple[Integers, Truths]:
+def _compute_clock(parts: dict[str, Integers]) -> tuple[Integers, Truths]:
     """Microseconds since midnight in UTC, and whether a clock can show such a time."""
     hour, minute, second = parts["hour"], parts["minute"], parts["second"]
     half, zone = (parts.get(name, np.zeros_like(hour)) for name in ("half", "zone"))

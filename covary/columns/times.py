@@ -19,7 +19,7 @@ from covary.columns.time_forms import (
     MONTH_FIRST,
     NO_TIME,
     UNIT_OF_FORM,
-    any_form,
+    choose_pattern,
     compute_instants,
     group_by_form,
     has_zone,
@@ -35,8 +35,7 @@ INSPECTED_CELLS = 64
 FREQUENT_CELLS = 100
 JUDGED_CELLS = 500  # distinct ones; more of them would rarely change the judgement
 LOOKED_UP_ROWS = 4  # per distinct cell, from which on reading the distinct ones is quicker
-_NO_TIMES = np.empty(0, dtype=np.int64)
-_TEXT_TYPES = (pl.String, pl.Categorical, pl.Enum)
+
 _WORDS = {"moment": "times", "hour": "times to the hour", "day": "dates"}
 _HASH: pl.Expr = pl.col("cell").nchash.xxhash64()  # type: ignore[attr-defined]
 
@@ -71,7 +70,7 @@ class _Trial:
 
 def may_be_times(cells: Iterable[str], compact: bool = False) -> bool:
     """Whether the first few cells look like times: a cheap test that spares other columns the full one."""
-    pattern = any_form(compact)
+    pattern = choose_pattern(compact)
     stripped = [cell.strip() for cell in islice(cells, INSPECTED_CELLS)]
     present = [cell for cell in stripped if cell.lower() not in ABSENT_TIMES]
     fitting = sum(len(cell) <= LONGEST_TIME and pattern.fullmatch(cell) is not None for cell in present)
@@ -86,7 +85,7 @@ def decide_time_reading(cells: pl.Series, compact: bool = False) -> TimeReading 
     if isinstance(cells.dtype, (pl.Date, pl.Datetime)):
         zoned = getattr(cells.dtype, "time_zone", None) is not None
         return _choose_zone((), zoned, lambda local: _convert_typed(cells, local))
-    if not isinstance(cells.dtype, _TEXT_TYPES) and not (compact and cells.dtype.is_integer()):
+    if cells.dtype != pl.String and not (compact and cells.dtype.is_integer()):
         return None
     if (instants := read_iso_instants(cells)) is not None:
         zoned = has_zone(str(cells.alias("").first(ignore_nulls=True)))
@@ -117,21 +116,22 @@ def _choose_zone(
     formats: tuple[str, ...], zoned: bool, read: Callable[[bool], Integers | None]
 ) -> TimeReading | None:
     """Take times that are all at midnight where they were taken for dates there; else go by UTC."""
-    granularity = _granularity_of(read(False))
-    if granularity and granularity != "day" and zoned and _granularity_of(read(True)) == "day":
+    granularity = _find_granularity(read(False))
+    if granularity and granularity != "day" and zoned and _find_granularity(read(True)) == "day":
         return TimeReading(formats, "day", local=True)
     return TimeReading(formats, granularity) if granularity else None
 
 
-def _granularity_of(instants: Integers | None) -> str:
-    understood = _NO_TIMES if instants is None else instants[instants != NO_TIME]
-    return _finest_needed(understood) if understood.size else ""
+def _find_granularity(instants: Integers | None) -> str:
+    if instants is None or not (instants != NO_TIME).any():
+        return ""
+    return _find_finest(instants[instants != NO_TIME])
 
 
 def _count_cells(cells: pl.Series) -> dict[str, int]:
     """How many rows hold each cell that is there; of many distinct cells, a random choice."""
     text = cells.drop_nulls().cast(pl.String).str.strip_chars().alias("cell")
-    if _longest_bytes(text) > LONGEST_CELL:
+    if _measure_longest(text) > LONGEST_CELL:
         text = text.str.head(LONGEST_TIME + 1)  # enough to tell that it's no time
     distinct = text.value_counts(name="rows")
     if distinct.height > JUDGED_CELLS:
@@ -140,14 +140,11 @@ def _count_cells(cells: pl.Series) -> dict[str, int]:
         frequent = distinct.sort("rows", "cell", descending=True).head(FREQUENT_CELLS)
         others = distinct.join(frequent, on="cell", how="anti").filter(_HASH % one_in == 0)
         distinct = pl.concat([frequent, others.with_columns(pl.col("rows") * one_in)])
-    return {
-        cell: rows
-        for cell, rows in distinct.select("cell", "rows").rows()
-        if cell.lower() not in ABSENT_TIMES
-    }
+    counted = distinct.select("cell", "rows").rows()
+    return {cell: rows for cell, rows in counted if cell.lower() not in ABSENT_TIMES}
 
 
-def _longest_bytes(text: pl.Series) -> int:
+def _measure_longest(text: pl.Series) -> int:
     """The bytes of the longest cell; 0 if there's none."""
     return int(text.str.len_bytes().max() or 0)  # type: ignore[arg-type]
 
@@ -181,13 +178,13 @@ def _judge_trials(trials: Sequence[_Trial], present: int) -> TimeReading | None:
             instants = np.concatenate([trial.instants for trial in fitting])
             return TimeReading(
                 formats=tuple(trial.form for trial in fitting),
-                granularity=_finest_needed(instants) if unit == "day" else unit,
+                granularity=_find_finest(instants) if unit == "day" else unit,
                 ambiguous=any(trial.ambiguous for trial in fitting),
             )
     return None
 
 
-def _finest_needed(instants: Integers) -> str:
+def _find_finest(instants: Integers) -> str:
     if (instants % HOUR).any():
         return "moment"
     return "hour" if (instants % DAY).any() else "day"
@@ -209,7 +206,7 @@ def _to_series(name: str, instants: Integers) -> pl.Series:
 def _read_forms(cells: pl.Series, formats: Sequence[str]) -> Integers:
     """The instant of each cell, by the first of the formats that understands it."""
     text = cells.str.strip_chars()
-    if _longest_bytes(text) > LONGEST_CELL:
+    if _measure_longest(text) > LONGEST_CELL:
         text = text.set(text.str.len_bytes() > LONGEST_CELL, None)
     instants = np.full(len(text), NO_TIME)
     for form in formats:

@@ -161,11 +161,8 @@ def _sketch_whole(table: TableSource, settings: TaskSettings) -> Finished:
                 settings.config,
                 tallies,
                 table.name,
-                known=known.columns if known else None,
+                known=known,
             )
-            for name, tally in (known.tallies if known else Tallies()).items():
-                if name not in roles.numbers:
-                    tallies.add(name, tally)
         else:
             partials = []
             counted.exhaust()

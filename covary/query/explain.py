@@ -7,7 +7,6 @@ import polars as pl
 from covary.columns.key_reading import YEAR, KeyReading
 from covary.columns.periods import write_periods
 from covary.columns.times import decide_time_reading, read_times
-from covary.columns.unused_cells import Tallies
 from covary.query.hits import Explanation, Hit, MetColumns
 from covary.query.stored_sketches import StoredSketches
 from covary.sketching.key_choice import split_key
@@ -44,7 +43,7 @@ def _own_examples(rows: pl.DataFrame, reading: KeyReading, index: StoredSketches
     if reading.kind == "exact":
         return ()
     column, scheme = rows.to_series(), index.config.scheme
-    read = read_columns(rows, {column.name: reading}, scheme, Tallies())[column.name]
+    read = read_columns(rows, {column.name: reading}, scheme)[column.name]
     return read.examples(column, scheme, QUERY_EXAMPLES)
 
 

@@ -28,15 +28,16 @@ class Grouped:
     groups: Groups
     count: int
 
+    def sort(self) -> tuple[Groups, Groups]:
+        """Return the rows key by key, each key's in their order, and where among them each key begins."""
+        by_key = np.argsort(self.groups, kind="stable")
+        return by_key, np.searchsorted(self.groups[by_key], np.arange(self.count))
+
 
 def fold_rows(values: Floats, keys: Grouped, rows: Integers, needed: frozenset[str]) -> States:
-    """Fold rows into one state per column and key.
+    """Fold rows into the states that are `needed` beside the count, one per column and key.
 
-    Args:
-        values: columns x rows; NaN marks a missing value.
-        keys: the key of each row.
-        rows: the number of each row in the table, ascending.
-        needed: names of the states wanted beside the count.
+    `values` are columns x rows, NaN where one is missing; `rows` their numbers in the table, ascending.
     """
     present = ~np.isnan(values)
     cells = keys.groups + keys.count * np.arange(values.shape[0])[:, None]
@@ -63,28 +64,23 @@ def _split_into_limbs(values: Floats) -> Iterator[tuple[int, Floats]]:
     limb = int(np.frexp(np.abs(values).max(initial=0.0))[1]) // LIMB_BITS
     rest = values
     while True:
-        digits = np.trunc(_times_power_of_two(rest, -LIMB_BITS * limb))
+        digits = np.trunc(_scale_by_power_of_two(rest, -LIMB_BITS * limb))
         yield limb, digits
-        rest = rest - _times_power_of_two(digits, LIMB_BITS * limb)
+        rest = rest - _scale_by_power_of_two(digits, LIMB_BITS * limb)
         if not rest.any():
             return
         limb -= 1
 
 
-def _times_power_of_two(numbers: Array, exponent: int) -> Floats:
+def _scale_by_power_of_two(numbers: Array, exponent: int) -> Floats:
     near = abs(exponent) < FAR_EXPONENT
     return numbers * 2.0**exponent if near else np.ldexp(numbers, exponent)
 
 
 def _fold_ordered(
-    values: Floats,
-    present: Truths,
-    keys: Grouped,
-    rows: Integers,
-    needed: frozenset[str],
+    values: Floats, present: Truths, keys: Grouped, rows: Integers, needed: frozenset[str]
 ) -> States:
-    by_key = np.argsort(keys.groups, kind="stable")
-    starts = np.searchsorted(keys.groups[by_key], np.arange(keys.count))
+    by_key, starts = keys.sort()
     values, present, rows = values[:, by_key], present[:, by_key], rows[by_key]
     positions = np.arange(rows.size)
     states: States = {}
@@ -119,15 +115,12 @@ def _align(parts: Sequence[States]) -> Iterator[tuple[str, list[Array]]]:
 
 def merge_states(states: States, keys: Grouped) -> States:
     """Merge the states of a column, or of several one below the other, into one state per key."""
-    by_key = np.argsort(keys.groups, kind="stable")
-    starts = np.searchsorted(keys.groups[by_key], np.arange(keys.count))
+    by_key, starts = keys.sort()
+    merge_by = {"min": np.fmin, "max": np.fmax}
     merged: States = {}
     for name, state in states.items():
-        if name == "count" or name.startswith(LIMB):
-            merged[name] = np.add.reduceat(state[..., by_key], starts, axis=-1)
-        elif name in ("min", "max"):
-            smallest_or_largest = np.fmin if name == "min" else np.fmax
-            merged[name] = smallest_or_largest.reduceat(state[..., by_key], starts, axis=-1)
+        if name == "count" or name.startswith(LIMB) or name in merge_by:
+            merged[name] = merge_by.get(name, np.add).reduceat(state[..., by_key], starts, axis=-1)
         elif name in ("first_row", "last_row"):
             edge = name.removesuffix("_row")
             # Where nothing was seen no row may win.
@@ -137,7 +130,7 @@ def merge_states(states: States, keys: Grouped) -> States:
     return merged
 
 
-def _exact_sum(states: States, scale: int = 0) -> Floats:
+def _add_limbs(states: States, scale: int = 0) -> Floats:
     """Add the limbs up, times 2^scale."""
     limbs = {int(name.removeprefix(LIMB)): state for name, state in states.items() if name.startswith(LIMB)}
     highest = max(limbs)
@@ -149,9 +142,9 @@ def _exact_sum(states: States, scale: int = 0) -> Floats:
         digits = limbs.get(limb, 0) + carry
         carry = (digits + half) >> LIMB_BITS
         digits = digits - (carry << LIMB_BITS)
-        terms.append(_times_power_of_two(digits, LIMB_BITS * limb + scale))
+        terms.append(_scale_by_power_of_two(digits, LIMB_BITS * limb + scale))
     if np.any(carry):
-        terms.append(_times_power_of_two(carry, LIMB_BITS * (highest + 1) + scale))
+        terms.append(_scale_by_power_of_two(carry, LIMB_BITS * (highest + 1) + scale))
     return _add_from_the_top(terms[::-1])
 
 
@@ -169,46 +162,32 @@ def _add_from_the_top(terms: Sequence[Floats]) -> Floats:
     return total + rounded_off
 
 
-def _sum(states: States) -> Floats:
-    return _sum_over(states, 1.0)
-
-
-def _mean(states: States) -> Floats:
-    return _sum_over(states, states["count"])
-
-
 def _sum_over(states: States, count: Integers | float) -> Floats:
     with np.errstate(over="ignore", invalid="ignore"):
-        result: Floats = _exact_sum(states) / count
+        result: Floats = _add_limbs(states) / count
         if not np.isfinite(result).all():  # the sum is beyond a double's range: its share need not be
-            scaled = np.ldexp(_exact_sum(states, -FAR_SCALE) / count, FAR_SCALE)
+            scaled = np.ldexp(_add_limbs(states, -FAR_SCALE) / count, FAR_SCALE)
             result = np.where(np.isfinite(result), result, scaled)
     return result
 
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """An aggregate.
+    """How the rows of a key become one number."""
 
-    Attributes:
-        states: that it needs beside the count.
-        finish: makes states the value.
-        words: how it makes one number of several rows, as a passive: "averaged".
-        bounds: of its value for up to so many rows of numbers between a lowest and a highest.
-    """
-
-    states: frozenset[str]
+    states: frozenset[str]  # needed beside the count
     finish: Callable[[States], Floats]
-    words: str
+    words: str  # as a passive: "averaged"
+    # Of its value for up to so many rows of numbers between a lowest and a highest.
     bounds: Callable[[float, float, float], tuple[float, float]] = lambda low, high, rows: (low, high)
 
 
 # Adding 0 turns -0 into 0: which of the two a minimum finds depends on the order of the rows.
 AGGREGATES = {
-    "mean": Aggregate(frozenset({"sum"}), _mean, "averaged"),
+    "mean": Aggregate(frozenset({"sum"}), lambda states: _sum_over(states, states["count"]), "averaged"),
     "sum": Aggregate(
         frozenset({"sum"}),
-        _sum,
+        lambda states: _sum_over(states, 1.0),
         "summed",
         lambda low, high, rows: (min(low, low * rows), max(high, high * rows)),
     ),

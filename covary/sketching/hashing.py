@@ -46,13 +46,14 @@ class HashScheme:
         hashes = [self.expression(pl.col(name)) for name in texts.columns]
         # Handing columns to other threads costs more than hashing few rows.
         hashed = texts.select(hashes) if texts.height > FEW_ROWS else texts.select_seq(hashes)
-        return [self._mark_missing(*each) for each in zip(keys, hashed.get_columns(), strict=True)]
-
-    def _mark_missing(self, text: pl.Series, hashed: pl.Series) -> HashedColumn:
-        if not (text.null_count() or (text == "").any()):
-            return HashedColumn(hashed.to_numpy().view(self.identity_type), None)
-        present = (text != "").fill_null(value=False).to_numpy()
-        return HashedColumn(hashed.fill_null(0).to_numpy().view(self.identity_type), present)
+        columns: list[HashedColumn] = []
+        for text, identities in zip(keys, hashed.get_columns(), strict=True):
+            present = None
+            if text.null_count() or (text == "").any():
+                present = (text != "").fill_null(value=False).to_numpy()
+            filled = identities.fill_null(0) if present is not None else identities
+            columns.append(HashedColumn(filled.to_numpy().view(self.identity_type), present))
+        return columns
 
     def combine(self, columns: Sequence[HashedColumn]) -> HashedColumn:
         """Hash several columns as one key: their order counts, and a row lacks a key if it lacks any."""
@@ -60,7 +61,7 @@ class HashScheme:
             return columns[0]
         mixed = np.zeros(columns[0].hashes.size, dtype=np.uint64)
         for column in columns:
-            mixed = _mix(mixed + _as_64_bits(column.hashes) + GOLDEN_MULTIPLIER)
+            mixed = _mix(mixed + _widen_to_64_bits(column.hashes) + GOLDEN_MULTIPLIER)
         known = [column.present for column in columns if column.present is not None]
         width = 8 * np.dtype(self.identity_type).itemsize
         hashes = (mixed >> np.uint64(64 - width)).astype(f"u{width // 8}").view(self.identity_type)
@@ -69,9 +70,7 @@ class HashScheme:
     def are_in_order(self, hashes: Hashes, begins: Truths | None = None) -> bool:
         """Whether each identity is there once and the one of the smallest h_u comes first, as in a sketch.
 
-        Args:
-            hashes: the identities of one sketch, or of several one after the other.
-            begins: where each of several begins.
+        The identities may be those of several sketches one after the other: `begins` marks where each begins.
         """
         orders = self.order(hashes)
         after, before = orders[1:], orders[:-1]
@@ -87,7 +86,7 @@ class HashScheme:
         return self.order_to_unit(self.order(hashes))
 
 
-def _as_64_bits(hashes: Hashes) -> npt.NDArray[np.uint64]:
+def _widen_to_64_bits(hashes: Hashes) -> npt.NDArray[np.uint64]:
     return hashes.view(f"u{hashes.itemsize}").astype(np.uint64)
 
 
@@ -98,26 +97,6 @@ def _mix(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     return numbers ^ (numbers >> np.uint64(33))
 
 
-def _xxhash64(key: pl.Expr) -> pl.Expr:
-    hashed: pl.Expr = key.nchash.xxhash64(seed=XXHASH64_SEED)  # type: ignore[attr-defined]
-    return hashed
-
-
-def _order_xxhash64(hashes: Hashes) -> Orders:
-    ordered: Orders = hashes * GOLDEN_MULTIPLIER
-    return ordered
-
-
-def _unit_of_64_bits(orders: Orders) -> Floats:
-    # Dropping the low 11 bits keeps the conversion exact and the result below 1.
-    return (orders >> np.uint64(11)).astype(np.float64) * 2.0**-53
-
-
-def _murmur3(key: pl.Expr) -> pl.Expr:
-    hashed: pl.Expr = key.nchash.murmur32(seed=0)  # type: ignore[attr-defined]
-    return hashed
-
-
 def _order_murmur3(hashes: Hashes) -> Orders:
     scaled = (hashes.astype(np.float64) + 1.0) * GOLDEN_RATIO
     return scaled - np.floor(scaled)
@@ -125,9 +104,24 @@ def _order_murmur3(hashes: Hashes) -> Orders:
 
 SCHEMES = {
     "xxhash64": HashScheme(
-        "xxhash64", XXHASH64_SEED, False, np.uint64, _xxhash64, _order_xxhash64, _unit_of_64_bits
+        name="xxhash64",
+        seed=XXHASH64_SEED,
+        ties=False,
+        identity_type=np.uint64,
+        expression=lambda key: key.nchash.xxhash64(seed=XXHASH64_SEED),  # type: ignore[attr-defined]
+        order=lambda hashes: hashes * GOLDEN_MULTIPLIER,
+        # Dropping the low 11 bits keeps the conversion exact and the result below 1.
+        order_to_unit=lambda orders: (orders >> np.uint64(11)).astype(np.float64) * 2.0**-53,
     ),
-    "murmur3": HashScheme("murmur3", 0, True, np.int32, _murmur3, _order_murmur3, lambda orders: orders),
+    "murmur3": HashScheme(
+        name="murmur3",
+        seed=0,
+        ties=True,
+        identity_type=np.int32,
+        expression=lambda key: key.nchash.murmur32(seed=0),  # type: ignore[attr-defined]
+        order=_order_murmur3,
+        order_to_unit=lambda orders: orders,
+    ),
 }
 
 

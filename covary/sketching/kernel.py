@@ -1,7 +1,7 @@
 """The kernel (paper, section 3): rows to partial sketches, partials to one, one to the finished sketches."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 from itertools import chain, groupby
 from operator import add
@@ -39,6 +39,7 @@ ROWS_WORTH_A_STEP = 1 << 14  # of a wide table rather fewer columns are folded a
 FEWEST_AT_ONCE, MOST_AT_ONCE = 1 << 14, 1 << 18  # rows among which the smallest hashes are looked for
 
 Limit = int | float | None  # the order above which no row can be in a sketch; None: any row can
+Smallest = tuple[Hashes, States, bool]  # the smallest keys of a column, and whether those are all of them
 
 
 def sketch_rows(
@@ -49,10 +50,11 @@ def sketch_rows(
     table: str = "",
     first_row: int = 0,
     tallies: Tallies | None = None,
+    known: Mapping[str, ReadColumn] | None = None,
 ) -> list[Partial]:
     """Sketch every pair of a key of `rows`, at each of its granularities, and a Float64 column of `numbers`.
 
-    What can't be used of the key columns is added to `tallies`.
+    What can't be used of the key columns is added to `tallies`. `known` holds them, if they have been read.
     """
     if not numbers:
         return []
@@ -61,7 +63,12 @@ def sketch_rows(
     readings = collect_readings(keys)
     step = min(ROWS_AT_ONCE, max(ROWS_WORTH_A_STEP, CELLS_AT_ONCE // len(numbers)))
     for start in range(0, max(rows.height, 1), step):
-        read = read_columns(rows.slice(start, step), readings, config.scheme, tallies)
+        if known and rows.height <= step:
+            read = known
+        else:
+            read = read_columns(rows.slice(start, step), readings, config.scheme)
+        for name, column in read.items():
+            tallies.add(name, column.unused)
         some = {name: column.slice(start, step) for name, column in numbers.items()}
         parts.append(sketch_columns(read, keys, some, config, table, first_row + start))
     return merge_partials(parts, config)
@@ -82,18 +89,16 @@ def sketch_columns(
     cells = CELLS_AT_ONCE >> 2 if rows <= ROWS_WORTH_A_STEP else CELLS_AT_ONCE
     at_once = max(1, cells // max(rows, 1))
     names = list(numbers)
+    # Of each key and granularity one after the other, in however many steps its columns are folded.
     partials: dict[tuple[str, str], list[Partial]] = {
-        (key.name, level.granularity): []
-        for key, levels in zip(keys, hashed, strict=True)
-        for level in levels
+        (key.name, granularity): [] for key in keys for granularity in key.granularities
     }
     for start in range(0, len(names), at_once):
         values = stack_numbers({name: numbers[name] for name in names[start : start + at_once]})
         for key, levels in zip(keys, hashed, strict=True):
-            pair = ColumnPair(table, key.name, "")
-            rooms = [config.room(depth) if key.stored else config.size for depth in range(len(levels))]
-            for partial in _sketch_key(pair, levels, values.without(key.columns), config, first_row, rooms):
-                partials[partial.pair.key, partial.pair.granularity].append(partial)
+            others = values.without(key.columns)
+            for partial in _sketch_key(key, levels, others, config, table, first_row):
+                partials[key.name, partial.pair.granularity].append(partial)
     return list(chain.from_iterable(partials.values()))
 
 
@@ -107,63 +112,49 @@ class _Folded:
 
 
 def _sketch_key(
-    key: ColumnPair,
+    key: Key,
     levels: Sequence[HashedKeys],
     columns: NumberColumns,
     config: SketchConfig,
+    table: str,
     first_row: int,
-    rooms: Sequence[int],
 ) -> list[Partial]:
     """Sketch a key at each granularity: from a finer one where that was folded whole, else from rows."""
     if not columns.names:
         return []
     partials: list[Partial] = []
     finer: _Folded | None = None
-    for hashed, room in zip(levels, rooms, strict=True):
-        pair = replace(key, granularity=hashed.granularity)
+    for hashed, room in zip(levels, key.rooms(config), strict=True):
         if finer is None:
-            sketched, folded = _sketch_from_rows(pair, hashed, columns, config, first_row, room)
+            smallest, folded = _fold_rows_near(hashed, columns, config, first_row, room)
         else:
-            sketched, folded = _sketch_from_finer(pair, hashed, columns, config, finer, room)
+            folded = _fold_finer(hashed, finer, config.scheme)
+            smallest = list(_cut(folded.distinct, folded.states, room))
         if hashed.granularity != "week":  # which lies in two months as often as not
             finer = folded
-        partials += sketched
+        for column, (kept, states, complete) in enumerate(smallest):
+            pair = ColumnPair(table, key.name, columns.names[column], hashed.granularity)
+            counts = columns.counts_of(column, hashed.rows)
+            partials.append(Partial(pair, kept, states, counts, complete, room))
     return partials
 
 
-def _sketch_from_finer(
-    pair: ColumnPair,
-    hashed: HashedKeys,
-    columns: NumberColumns,
-    config: SketchConfig,
-    finer: _Folded,
-    room: int,
-) -> tuple[list[Partial], _Folded]:
+def _fold_finer(hashed: HashedKeys, finer: _Folded, scheme: HashScheme) -> _Folded:
     """Fold the keys of a finer granularity, which are far fewer than the rows."""
     coarse = hashed.hashes[finer.rows]
-    distinct, grouped = _group(coarse, config.scheme.order(coarse), config.scheme)
-    folded = _Folded(distinct, merge_states(finer.states, grouped), finer.rows[_row_of_each_key(grouped)])
-    partials = []
-    for column, (kept, state, complete) in enumerate(_cut(distinct, folded.states, room)):
-        own, counts = replace(pair, value=columns.names[column]), columns.counts_of(column, hashed.rows)
-        partials.append(Partial(own, kept, state, counts, complete, room))
-    return partials, folded
+    distinct, grouped = _group(coarse, scheme.order(coarse), scheme)
+    return _Folded(distinct, merge_states(finer.states, grouped), finer.rows[_find_row_of_each_key(grouped)])
 
 
-def _sketch_from_rows(
-    pair: ColumnPair,
-    hashed: HashedKeys,
-    columns: NumberColumns,
-    config: SketchConfig,
-    first_row: int,
-    room: int,
-) -> tuple[list[Partial], _Folded | None]:
+def _fold_rows_near(
+    hashed: HashedKeys, columns: NumberColumns, config: SketchConfig, first_row: int, room: int
+) -> tuple[list[Smallest], _Folded | None]:
     """Drop the rows above the n-th smallest hash, and fold only the few that remain."""
     hashes, orders = hashed.hashes, config.scheme.order(hashed.hashes)
     with_key = np.arange(hashes.size) if hashed.rows is None else hashed.rows
-    partials: dict[int, Partial] = {}
+    smallest: dict[int, Smallest] = {}
     folded: _Folded | None = None
-    for limit, chosen in _columns_by_limit(orders, with_key, columns, room).items():
+    for limit, chosen in _group_columns_by_limit(orders, with_key, columns, room).items():
         near = slice(None) if limit is None else np.flatnonzero(orders <= limit)
         distinct, grouped = _group(hashes[near], orders[near], config.scheme)
         rows = with_key[near]
@@ -172,36 +163,34 @@ def _sketch_from_rows(
         values = columns.values if every_cell else columns.values[np.array(chosen)[:, None], rows]
         states = fold_rows(values, grouped, rows + first_row, config.states)
         if limit is None and every_column:
-            folded = _Folded(distinct, states, _row_of_each_key(grouped))
+            folded = _Folded(distinct, states, _find_row_of_each_key(grouped))
         for column, (kept, state, complete) in zip(chosen, _cut(distinct, states, room), strict=True):
-            own, counts = replace(pair, value=columns.names[column]), columns.counts_of(column, hashed.rows)
-            partials[column] = Partial(own, kept, state, counts, complete and limit is None, room)
-    return [partials[column] for column in sorted(partials)], folded
+            smallest[column] = kept, state, complete and limit is None
+    return [smallest[column] for column in sorted(smallest)], folded
 
 
-def _row_of_each_key(keys: Grouped) -> npt.NDArray[np.intp]:
-    """Return a row of each key."""
+def _find_row_of_each_key(keys: Grouped) -> npt.NDArray[np.intp]:
     rows = np.empty(keys.count, dtype=np.intp)
     rows[keys.groups] = np.arange(keys.groups.size)
     return rows
 
 
-def _columns_by_limit(
+def _group_columns_by_limit(
     orders: Orders, with_key: npt.NDArray[np.intp], columns: NumberColumns, size: int
 ) -> dict[Limit, list[int]]:
     """Group columns by the order above which no row of theirs can be in the sketch."""
     groups: dict[Limit, list[int]] = {}
     whole = np.flatnonzero(~columns.has_gaps).tolist()
     if whole:
-        groups[_nth_smallest(orders, size)] = whole
+        groups[_find_nth_smallest(orders, size)] = whole
     for column in np.flatnonzero(columns.has_gaps).tolist():
         # A gap takes a key's row away, so the n smallest keys of this column reach further up.
-        limit = _nth_smallest(orders[~np.isnan(columns.values[column][with_key])], size)
+        limit = _find_nth_smallest(orders[~np.isnan(columns.values[column][with_key])], size)
         groups.setdefault(limit, []).append(column)
     return groups
 
 
-def _nth_smallest(orders: Orders, size: int) -> Limit:
+def _find_nth_smallest(orders: Orders, size: int) -> Limit:
     """Return the size-th smallest distinct order, or None when no more than `size` are distinct.
 
     Of few rows none needs to be dropped: there, too, the answer is None.
@@ -216,15 +205,11 @@ def _nth_smallest(orders: Orders, size: int) -> Limit:
         start, length = start + length, min(2 * length, MOST_AT_ONCE)
         smaller = some[some < smallest[-1]] if cut else some
         if smaller.size:
-            smallest = _distinct(np.concatenate([smallest, smaller]))
+            ordered = np.sort(np.concatenate([smallest, smaller]))
+            smallest = ordered[starts_of_runs(ordered)]  # faster than np.unique
             cut = cut or smallest.size > size
             smallest = smallest[:size]
     return smallest[-1].item() if cut else None
-
-
-def _distinct(numbers: Orders) -> Orders:
-    ordered = np.sort(numbers)  # then comparing neighbours: faster than np.unique
-    return ordered[starts_of_runs(ordered)]
 
 
 def _group(hashes: Hashes, orders: Orders, scheme: HashScheme) -> tuple[Hashes, Grouped]:
@@ -251,12 +236,12 @@ def _group_many(hashes: Hashes, scheme: HashScheme) -> tuple[Hashes, Grouped]:
     return distinct[in_order], Grouped(group_of_rank[ranks], distinct.size)
 
 
-def _cut(hashes: Hashes, states: States, size: int) -> Iterator[tuple[Hashes, States, bool]]:
-    """For each column keep the n smallest keys that have a value; say whether that was all of them."""
+def _cut(hashes: Hashes, states: States, size: int) -> Iterator[Smallest]:
+    """Keep the n smallest keys of each column that have a value."""
     present = states["count"] > 0
     if present.all():  # one array of hashes, shared by all columns
         kept, complete = hashes[:size].copy(), hashes.size <= size
-        first = states if complete else {name: _first(array, size) for name, array in states.items()}
+        first = states if complete else {name: _copy_first(array, size) for name, array in states.items()}
         for column in range(present.shape[0]):
             yield kept, {name: array[column] for name, array in first.items()}, complete
         return
@@ -266,7 +251,7 @@ def _cut(hashes: Hashes, states: States, size: int) -> Iterator[tuple[Hashes, St
         yield hashes[held[:size]], state, held.size <= size
 
 
-def _first(array: Array, size: int) -> Array:
+def _copy_first(array: Array, size: int) -> Array:
     """Copy the first keys, so that the rest, often many times as much, can be forgotten."""
     if array.strides[0] == 0:  # the same row for all columns
         return np.broadcast_to(array[0, :size].copy(), (array.shape[0], size))

@@ -16,7 +16,6 @@ from covary.arrays import Integers
 from covary.columns.key_reading import FEWEST_PERIODS, KeyReading
 from covary.columns.profile import ColumnProfile, take_runs
 from covary.columns.reasons import Cause
-from covary.columns.unused_cells import Tallies
 from covary.sketching.key_choice import count_keys
 from covary.sketching.key_columns import Key, read_columns
 from covary.sketching.sketch_types import SketchConfig
@@ -42,14 +41,7 @@ class Budget:
         config: SketchConfig,
         size: int | None = None,
     ) -> None:
-        """Look at a table.
-
-        Args:
-            rows: of the table.
-            profiles: of its columns.
-            config: the settings of the sketches.
-            size: bytes of the table where it lies, if these are not all of its rows.
-        """
+        """Look at a table; `size` are its bytes where it lies, if these are not all of its rows."""
         self._rows = rows
         self._profiles = {profile.name: profile for profile in profiles}
         self._config = config
@@ -73,15 +65,11 @@ class Budget:
             return list(keys)
         order = list(range(len(keys)))
         if not named:
-            order.sort(key=lambda number: (*self._reasons_against(keys[number]), number))
-        kept, spent = set(order[:1]), 0
-        for number in order:
-            cost = self._estimate_bytes(keys[number], present)
-            if spent + cost <= room:
-                kept.add(number)
-                spent += cost
-        first = self._estimate_bytes(keys[order[0]], present)
-        return [keys[number] for number in (sorted(kept) if first <= room else order[:1])]
+            order.sort(key=lambda number: self._reasons_against(keys[number]))
+        kept = [order[position] for position in self._fill([keys[each] for each in order], present, room)]
+        if order[0] not in kept:
+            return [keys[order[0]]]
+        return [keys[number] for number in sorted(kept)]
 
     def choose_joint_keys(
         self, joint: Sequence[Key], keys: Sequence[Key], numbers: Sequence[str]
@@ -91,13 +79,7 @@ class Budget:
         if sum(self._most_bytes(key, present) for key in (*keys, *joint)) <= self.room:
             return list(joint)
         left = self.room - sum(self._estimate_bytes(key, present) for key in keys)
-        kept: list[Key] = []
-        for key in joint:
-            cost = self._estimate_bytes(key, present)
-            if cost <= left:
-                kept.append(key)
-                left -= cost
-        return kept
+        return [joint[number] for number in self._fill(joint, present, left)]
 
     def choose_numbers(self, keys: Sequence[Key], numbers: Sequence[str], room: int) -> list[str]:
         """Choose the numbers for which there is room with these keys: those of which most cells are there."""
@@ -113,6 +95,16 @@ class Budget:
         fit = int(np.count_nonzero(np.cumsum(costs[fullest]) <= room))
         return [numbers[position] for position in sorted(fullest[: max(fit, 1)].tolist())]
 
+    def _fill(self, keys: Sequence[Key], present: Integers, room: int) -> list[int]:
+        """Fill the room with keys, one after the other; return the numbers of those that fit."""
+        kept: list[int] = []
+        for number, key in enumerate(keys):
+            cost = self._estimate_bytes(key, present)
+            if cost <= room:
+                kept.append(number)
+                room -= cost
+        return kept
+
     def _most_keys(self, numbers: Sequence[str]) -> Integers:
         """Count the keys that a sketch of each number can have at most."""
         if not self._whole:
@@ -121,36 +113,33 @@ class Budget:
 
     def _most_bytes(self, key: Key, present: Integers) -> int:
         rows = self._rows.height if self._whole else self._config.size
-        return _bytes([min(room, rows) for room in self._rooms(key)], present)
+        return _sum_bytes([min(room, rows) for room in key.rooms(self._config)], present)
 
     def _estimate_bytes(self, key: Key, present: Integers) -> int:
-        return _bytes(self._estimate_keys(key), present)
-
-    def _rooms(self, key: Key) -> list[int]:
-        return [self._config.room(depth) for depth in range(len(key.granularities))]
+        return _sum_bytes(self._estimate_keys(key), present)
 
     def _estimate_keys(self, key: Key) -> list[int]:
         """Estimate the keys that a sketch holds at each granularity."""
         rows = self._sampled.height
         held = []
-        for granularity, room in zip(key.granularities, self._rooms(key), strict=True):
+        for granularity, room in zip(key.granularities, key.rooms(self._config), strict=True):
             of_each = zip(key.columns, key.readings, strict=True)
-            distinct = min(prod(self._keys_of_column(*each, granularity) for each in of_each), rows)
+            distinct = min(prod(self._count_keys(*each, granularity) for each in of_each), rows)
             # Of a part of a table all keys may have been seen only if they repeat.
             held.append(min(room, distinct) if self._whole or 2 * distinct <= rows else room)
         return held
 
-    def _keys_of_column(self, column: str, reading: KeyReading, granularity: str) -> int:
-        if column not in self._key_counts:
-            self._key_counts[column] = self._count_keys(column, reading)
-        counted = self._key_counts[column]
-        return counted.get(granularity) or next(iter(counted.values()))
-
-    def _count_keys(self, column: str, reading: KeyReading) -> dict[str, int]:
-        if not reading.time:
-            return {"": self._sampled[column].n_unique()}
-        read = read_columns(self._sampled, {column: reading}, self._config.scheme, Tallies())
-        return {granularity: count_keys(hashed) for granularity, hashed in read[column].levels.items()}
+    def _count_keys(self, column: str, reading: KeyReading, granularity: str) -> int:
+        """Count the keys of a column in the sample; one without the granularity has one only."""
+        counts = self._key_counts.get(column)
+        if counts is None:
+            if reading.time:
+                read = read_columns(self._sampled, {column: reading}, self._config.scheme)
+                counts = {level: count_keys(hashed) for level, hashed in read[column].levels.items()}
+            else:
+                counts = {"": self._sampled[column].n_unique()}
+            self._key_counts[column] = counts
+        return counts.get(granularity) or next(iter(counts.values()))
 
     def _reasons_against(self, key: Key) -> tuple[bool, int, float]:
         """Say what speaks against a column as a key: too few keys, what they are, how many are missing."""
@@ -158,13 +147,13 @@ class Budget:
         profile, cells = self._profiles[column], self._sampled[column]
         missing = cells.null_count() / max(len(cells), 1)
         return (
-            self._keys_of_column(column, reading, "") < FEWEST_PERIODS,
+            self._count_keys(column, reading, "") < FEWEST_PERIODS,
             _rank_by_likelihood(profile, cells),
             round(missing, 1),
         )
 
 
-def _bytes(held: Sequence[int], present: Integers) -> int:
+def _sum_bytes(held: Sequence[int], present: Integers) -> int:
     """Estimate what a key takes of an index, given how many keys its sketches hold at each granularity."""
     entries = sum(int(np.minimum(keys, present).sum()) for keys in held)
     return KEY_BYTES * sum(held) + SKETCH_BYTES * len(held) * present.size + ENTRY_BYTES * entries

@@ -26,9 +26,8 @@ MOST_JOINED = 12  # columns, so that at most 66 joint keys are looked at
 FEWEST_ROWS = 20
 IDENTIFYING = 0.95  # distinct keys per row
 MOST_ROWS_PER_KEY = 4
-BEYOND_ONE = (
-    1.5  # times as many keys as distinct values of either column: else one column follows from the other
-)
+# Times as many keys as distinct values of either column: else one column follows from the other.
+BEYOND_ONE = 1.5
 LEAST_STRUCTURE = 0.05
 
 
@@ -55,9 +54,9 @@ def decide_keys(
             return decide_exact_reading(rows[column])
         if reading := known.get(column):
             return reading
-        return (
-            YEAR_READING if are_years(rows[column]) else decide_key_reading(column, rows[column], whole=whole)
-        )
+        if are_years(rows[column]):
+            return YEAR_READING
+        return decide_key_reading(column, rows[column], whole=whole)
 
     return [Key.of(columns, tuple(map(reading, columns))) for columns in named]
 
@@ -84,9 +83,9 @@ def find_joint_keys(
         if rows < FEWEST_ROWS or fewer < 2 or more >= IDENTIFYING * rows:
             continue
         count = count_keys(together)
-        told_apart = max(more * BEYOND_ONE, rows / MOST_ROWS_PER_KEY)
+        enough = max(more * BEYOND_ONE, rows / MOST_ROWS_PER_KEY)
         structure = _measure_structure(count, more * fewer, rows)
-        if count >= IDENTIFYING * rows or (structure and count >= told_apart):
+        if count >= IDENTIFYING * rows or (structure and count >= enough):
             key = _make_joint_key(keys[one], keys[other], read, scheme)
             if key.name in by_name:  # a column of that name would be taken for it
                 continue

@@ -13,8 +13,10 @@ from covary.columns.key_reading import CELLS, MARKS, YEAR, KeyReading, read_key_
 from covary.columns.key_text import write_key_text
 from covary.columns.periods import name_periods, number_periods
 from covary.columns.time_forms import ABSENT_TIMES
-from covary.columns.unused_cells import Tallies, Tally, take_examples
+from covary.columns.times import TimeReading
+from covary.columns.unused_cells import Tally, take_examples
 from covary.sketching.hashing import SCHEMES, HashedColumn, Hashes, HashScheme
+from covary.sketching.sketch_types import SketchConfig
 
 SEPARATOR = ","  # between the columns of a key, as a person writes them
 FEW_CELLS = 64
@@ -44,12 +46,17 @@ class Key:
     @classmethod
     def of(cls, columns: tuple[str, ...], readings: tuple[KeyReading, ...]) -> "Key":
         """Make a key that is sketched at every granularity; of several times, each keeps its finest."""
-        offered = readings[0].offered if len(readings) == 1 else _granularities_of(readings)
+        offered = readings[0].offered if len(readings) == 1 else _list_granularities(readings)
         return cls(columns, readings, offered)
 
     def for_query(self) -> "Key":
         """Return the key as a query has it: not stored, so at every granularity, however few its keys."""
-        return replace(self, granularities=_granularities_of(self.readings), stored=False)
+        return replace(self, granularities=_list_granularities(self.readings), stored=False)
+
+    def rooms(self, config: SketchConfig) -> list[int]:
+        """Return how many keys its sketches have room for at each granularity."""
+        depths = range(len(self.granularities))
+        return [config.room(depth) if self.stored else config.size for depth in depths]
 
     @property
     def name(self) -> str:
@@ -62,7 +69,7 @@ class Key:
         return len(self.columns) > 1
 
 
-def _granularities_of(readings: Sequence[KeyReading]) -> tuple[str, ...]:
+def _list_granularities(readings: Sequence[KeyReading]) -> tuple[str, ...]:
     times = [reading.granularities for reading in readings if any(reading.granularities)]
     return times[0] if len(times) == 1 else ("",)
 
@@ -88,10 +95,11 @@ class HashedKeys:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReadColumn:
-    """A key column, read: hashed at each granularity, and how to have canonical texts at the finest."""
+    """A key column, read: hashed at each granularity, what is no key, and how to have canonical texts."""
 
     levels: Levels
-    texts_of: Callable[[Rows], list[str]]
+    unused: Tally
+    texts_of: Callable[[Rows], list[str]]  # at the finest granularity
 
     def examples(self, column: pl.Series, scheme: HashScheme, most: int) -> Examples:
         """Return keys as written and as canonical text: those first in the order of sampling."""
@@ -117,23 +125,17 @@ def _take_texts(texts: pl.Series, rows: Rows) -> list[str]:
 
 
 def read_columns(
-    rows: pl.DataFrame, readings: Mapping[str, KeyReading], scheme: HashScheme, tallies: Tallies
+    rows: pl.DataFrame, readings: Mapping[str, KeyReading], scheme: HashScheme
 ) -> dict[str, ReadColumn]:
-    """Read and hash key columns; what can't be used of them is added to the tallies."""
+    """Read and hash key columns."""
     columns: dict[str, ReadColumn] = {}
     for name, reading in readings.items():
         if reading.time:
-            columns[name] = _read_times(rows[name], reading, scheme, tallies)
+            columns[name] = _read_times(rows[name], reading.time, reading.granularities, scheme)
         elif _repeats(rows[name], reading):
             columns[name] = _read_repeating(rows[name], reading, scheme)
     others = {name: reading for name, reading in readings.items() if name not in columns}
-    columns |= _read_texts(rows, others, scheme) if others else {}
-    for name, read in columns.items():
-        if not readings[name].time:
-            (hashed,) = read.levels.values()
-            missing = 0 if hashed.present is None else int(np.count_nonzero(~hashed.present))
-            tallies.add(name, Tally(missing))
-    return columns
+    return columns | _read_texts(rows, others, scheme) if others else columns
 
 
 def _read_texts(
@@ -141,13 +143,18 @@ def _read_texts(
 ) -> dict[str, ReadColumn]:
     """Read columns that hold no times, all at once: on a small table the calls of Polars are the cost."""
     texts = write_keys(rows, readings)
-    hashed = zip(readings.items(), texts, scheme.identify(texts), strict=True)
-    return {
-        name: ReadColumn(
-            {reading.granularities[0]: _drop_marks(one, reading, scheme)}, partial(_take_texts, text)
-        )
-        for (name, reading), text, one in hashed
-    }
+    columns: dict[str, ReadColumn] = {}
+    for (name, reading), text, hashed in zip(readings.items(), texts, scheme.identify(texts), strict=True):
+        keys = _drop_marks(hashed, reading, scheme)
+        columns[name] = _make_read_column(reading, keys, partial(_take_texts, text))
+    return columns
+
+
+def _make_read_column(
+    reading: KeyReading, keys: HashedColumn, texts_of: Callable[[Rows], list[str]]
+) -> ReadColumn:
+    missing = 0 if keys.present is None else int(np.count_nonzero(~keys.present))
+    return ReadColumn({reading.granularities[0]: keys}, Tally(missing), texts_of)
 
 
 def _repeats(column: pl.Series, reading: KeyReading) -> bool:
@@ -163,15 +170,15 @@ def _read_repeating(column: pl.Series, reading: KeyReading, scheme: HashScheme) 
     # in which a NUL makes Polars panic.
     encoded = column.alias(CELLS).to_arrow(compat_level=VIEWS).dictionary_encode()
     cells = pl.Series(CELLS, encoded.dictionary)
-    (text,) = write_keys(cells.to_frame(), {CELLS: reading})
-    hashed = _drop_marks(scheme.identify([text])[0], reading, scheme)
+    distinct = _read_texts(cells.to_frame(), {CELLS: reading}, scheme)[CELLS]
+    (hashed,) = distinct.levels.values()
     cell_of_row = encoded.indices.fill_null(0).to_numpy()
     present = None if hashed.present is None else hashed.present[cell_of_row]
     if encoded.null_count:
         is_valid = encoded.is_valid().to_numpy(zero_copy_only=False)
         present = is_valid if present is None else present & is_valid
-    level = HashedColumn(hashed.hashes[cell_of_row], present)
-    return ReadColumn({reading.granularities[0]: level}, lambda rows: _take_texts(text, cell_of_row[rows]))
+    keys = HashedColumn(hashed.hashes[cell_of_row], present)
+    return _make_read_column(reading, keys, lambda rows: distinct.texts_of(cell_of_row[rows]))
 
 
 def _drop_marks(column: HashedColumn, reading: KeyReading, scheme: HashScheme) -> HashedColumn:
@@ -201,7 +208,9 @@ def hash_keys(
     keys: Sequence[Key], columns: Mapping[str, ReadColumn], scheme: HashScheme
 ) -> list[list[HashedKeys]]:
     """Put the columns of each key together, finest granularity first."""
-    return [[_at(key, columns, granularity, scheme) for granularity in key.granularities] for key in keys]
+    return [
+        [_hash_at(key, columns, granularity, scheme) for granularity in key.granularities] for key in keys
+    ]
 
 
 def combine_at(columns: Sequence[Levels], granularity: str, scheme: HashScheme) -> HashedColumn:
@@ -209,29 +218,27 @@ def combine_at(columns: Sequence[Levels], granularity: str, scheme: HashScheme) 
     return scheme.combine([levels.get(granularity) or next(iter(levels.values())) for levels in columns])
 
 
-def _at(key: Key, columns: Mapping[str, ReadColumn], granularity: str, scheme: HashScheme) -> HashedKeys:
+def _hash_at(key: Key, columns: Mapping[str, ReadColumn], granularity: str, scheme: HashScheme) -> HashedKeys:
     hashed = combine_at([columns[name].levels for name in key.columns], granularity, scheme)
     if hashed.present is None:
         return HashedKeys(granularity, hashed.hashes, None)
-    held = np.flatnonzero(hashed.present)
-    return HashedKeys(granularity, hashed.hashes[held], held)
+    rows = np.flatnonzero(hashed.present)
+    return HashedKeys(granularity, hashed.hashes[rows], rows)
 
 
-def _read_times(column: pl.Series, reading: KeyReading, scheme: HashScheme, tallies: Tallies) -> ReadColumn:
+def _read_times(
+    column: pl.Series, reading: TimeReading, granularities: Sequence[str], scheme: HashScheme
+) -> ReadColumn:
     """Hash the period that each row's time falls in, at each granularity."""
     times = read_key_times(column, reading)
-    tallies.add(column.name, _count_unread(column, times))
     present = times.is_not_null().to_numpy() if times.null_count() else None
-    instants = (
-        times.to_physical().fill_null(0).to_numpy() if times.null_count() else times.to_physical().to_numpy()
-    )
-    numbers = number_periods(instants, reading.granularities)
+    numbers = number_periods(times.to_physical().fill_null(0).to_numpy(), granularities)
     levels = {
         granularity: HashedColumn(hash_periods(each, granularity, scheme), present)
-        for granularity, each in zip(reading.granularities, numbers, strict=True)
+        for granularity, each in zip(granularities, numbers, strict=True)
     }
-    finest = reading.granularities[0]
-    return ReadColumn(levels, lambda rows: name_periods(numbers[0][rows], finest))
+    unused = _count_unread(column, times)
+    return ReadColumn(levels, unused, lambda rows: name_periods(numbers[0][rows], granularities[0]).to_list())
 
 
 def hash_periods(numbers: Integers, granularity: str, scheme: HashScheme) -> Hashes:
@@ -257,7 +264,7 @@ def _hash_span(number: int, granularity: str, scheme: str) -> Hashes:
 
 
 def _hash_names(numbers: Integers, granularity: str, scheme: HashScheme) -> Hashes:
-    names = pl.Series(name_periods(numbers, granularity), dtype=pl.String)
+    names = name_periods(numbers, granularity)
     return scheme.identify([YEAR + names if granularity == "year" else names])[0].hashes.copy()
 
 

@@ -57,31 +57,29 @@ def stack_numbers(columns: Mapping[str, pl.Series]) -> NumberColumns:
         values = np.where(finite, values, np.nan)
     lows = np.fmin.reduce(values, axis=1, initial=np.inf) + 0.0  # never -0, which would depend on the order
     highs = np.fmax.reduce(values, axis=1, initial=-np.inf) + 0.0
-    nulls = [column.null_count() for column in columns.values()]
     rows = values.shape[1]
-    odd_rows = [
-        _find_odd_rows(column) if null + count < rows else np.empty(0, dtype=np.intp)
-        for column, null, count in zip(columns.values(), nulls, present.tolist(), strict=True)
-    ]
-    counts = [
-        Counts(rows, 0, null, rows - null - count, low, high)
-        for null, count, low, high in zip(nulls, present.tolist(), lows.tolist(), highs.tolist(), strict=True)
-    ]
+    counts: list[Counts] = []
+    odd_rows: list[npt.NDArray[np.intp]] = []
+    ranges = zip(columns.values(), present.tolist(), lows.tolist(), highs.tolist(), strict=True)
+    for column, count, low, high in ranges:
+        nulls = column.null_count()
+        odd = rows - nulls - count
+        counts.append(Counts(rows, 0, nulls, odd, low, high))
+        is_odd = column.is_not_null().to_numpy() & ~np.isfinite(column.to_numpy()) if odd else ()
+        odd_rows.append(np.flatnonzero(is_odd))
     return NumberColumns(tuple(columns), values, has_gaps, counts, odd_rows)
-
-
-def _find_odd_rows(column: pl.Series) -> npt.NDArray[np.intp]:
-    return np.flatnonzero(column.is_not_null().to_numpy() & ~np.isfinite(column.to_numpy()))
 
 
 def read_number_columns(
     rows: pl.DataFrame, readings: Mapping[str, NumberReading], tallies: Tallies
 ) -> dict[str, pl.Series]:
     """Read columns as Float64, each in its own way: what is not a number becomes null, and is counted."""
-    columns = {name: _read_column(rows[name], reading) for name, reading in readings.items()}
-    for name, read in columns.items():
+    columns: dict[str, pl.Series] = {}
+    for name, reading in readings.items():
+        read = _read_column(rows[name], reading)
+        columns[name] = read.values
         tallies.add(name, read.unused)
-    return {name: read.values for name, read in columns.items()}
+    return columns
 
 
 def _read_column(column: pl.Series, reading: NumberReading) -> NumbersRead:
@@ -93,5 +91,5 @@ def _read_column(column: pl.Series, reading: NumberReading) -> NumbersRead:
     if not column.dtype.is_numeric():
         nothing = pl.Series([None], dtype=pl.Float64).new_from_index(0, column.len())
         return NumbersRead(nothing, Tally(column.null_count(), column.len() - column.null_count()))
-    numbers = column if column.dtype == pl.Float64 else column.cast(pl.Float64, strict=False)
+    numbers = column.cast(pl.Float64, strict=False)
     return NumbersRead(numbers, Tally(column.len() - int(np.isfinite(numbers.to_numpy()).sum())))

@@ -47,51 +47,45 @@ def open_table(frame: Frame, key: KeyName, value: str | None = None) -> OpenTabl
     if isinstance(frame, str | os.PathLike):
         source = find_table(frame)
         layout = read_layout(source)
-        named = _key_columns(key, source.name, layout.columns)
-        wanted = _with_value(named, value, source.name, layout.columns)
+        named, wanted = _choose_columns(key, value, source.name, layout.columns)
         chunks = plan_chunks(source, layout, SAMPLED_CHUNK_BYTES)
         faults = Faults()
         batches = (batch for chunk in chunks for batch in read_chunk(chunk, layout, wanted, faults))
         sample = sample_rows(source, layout, chunks)[wanted] if len(chunks) > 1 else None
-        place = locate_table(*source.identity)
+        path = locate_table(*source.identity)
         name = writable(source.name)
-        return OpenTable(name, place, layout.columns, named, batches, sample, layout, faults)
+        return OpenTable(name, path, layout.columns, named, batches, sample, layout, faults)
     rows = to_polars(frame)
-    named = _key_columns(key, "the table", rows.columns)
-    wanted = _with_value(named, value, "the table", rows.columns)
+    named, wanted = _choose_columns(key, value, "the table", rows.columns)
     return OpenTable("", None, tuple(rows.columns), named, iter([rows[wanted]]))
 
 
-def _without_extensions(frame: Any) -> Any:
-    """Write pandas' periods and intervals, which Polars has no type for, as text."""
-    odd = [name for name, kind in frame.dtypes.items() if str(kind).startswith(("period", "interval"))]
-    return frame.astype(dict.fromkeys(odd, str)) if odd else frame
+def _choose_columns(
+    key: KeyName, value: str | None, table: str, columns: Sequence[str]
+) -> tuple[tuple[str, ...], list[str]]:
+    """Return the columns that make up a key, and all that are read: these and the value."""
+    named = _find_key_columns(key, table, columns)
+    values = () if value is None else (value,)
+    _require(values, table, columns)
+    return named, list(dict.fromkeys((*named, *values)))
 
 
-def _key_columns(key: KeyName, table: str, columns: Sequence[str]) -> tuple[str, ...]:
+def _find_key_columns(key: KeyName, table: str, columns: Sequence[str]) -> tuple[str, ...]:
     """Return the columns that make up a key."""
     if isinstance(key, str):
         named = split_key(key, columns)
-        parts = [part.strip() for part in key.split(SEPARATOR)]
-        if not named and len(parts) > 1 and len(set(parts)) < len(parts):
-            raise UnusableColumn(f"the key {key!r} names a column twice; name each once")
-        # The part that is missing is told, not the whole, if it was meant as several columns.
-        _require(
-            () if named else parts if len(parts) > 1 and set(parts) & set(columns) else (key,), table, columns
-        )
+        if not named:
+            parts = [part.strip() for part in key.split(SEPARATOR)]
+            if len(set(parts)) < len(parts):
+                raise UnusableColumn(f"the key {key!r} names a column twice; name each once")
+            # If it was meant as several columns, the error names the one that is missing, not the whole.
+            _require(parts if set(parts) & set(columns) else (key,), table, columns)
         return named
     named = tuple(key) if isinstance(key, Sequence) else (key,)
     _require(named or ("",), table, columns)
     if len(set(named)) < len(named):
         raise UnusableColumn(f"the key {SEPARATOR.join(named)!r} names a column twice; name each once")
     return named
-
-
-def _with_value(key: Sequence[str], value: str | None, table: str, columns: Sequence[str]) -> list[str]:
-    if value is None:
-        return list(key)
-    _require((value,), table, columns)
-    return list(dict.fromkeys((*key, value)))
 
 
 def to_polars(frame: Frame) -> pl.DataFrame:
@@ -103,7 +97,10 @@ def to_polars(frame: Frame) -> pl.DataFrame:
     kind = type(frame).__name__
     try:
         if type(frame).__module__.partition(".")[0] == "pandas" and kind == "DataFrame":
-            return pl.from_pandas(_without_extensions(frame))
+            # Polars has no type for pandas' periods and intervals: they become text.
+            types = frame.dtypes.items()
+            odd = [name for name, dtype in types if str(dtype).startswith(("period", "interval"))]
+            return pl.from_pandas(frame.astype(dict.fromkeys(odd, str)) if odd else frame)
         if hasattr(frame, "__arrow_c_stream__") and kind != "Series":
             return pl.DataFrame(frame)
     except (pl.exceptions.PolarsError, pa.ArrowException, ValueError, TypeError) as problem:

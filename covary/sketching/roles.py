@@ -8,7 +8,6 @@ import polars as pl
 from covary.columns.key_text import NORMALISERS
 from covary.columns.numbers import NumberReading
 from covary.columns.profile import ColumnProfile, choose_columns, profile_columns, take_runs
-from covary.columns.unused_cells import Tallies
 from covary.sketching.key_budget import MOST_BYTES, Budget
 from covary.sketching.key_choice import decide_keys, find_joint_keys, split_key
 from covary.sketching.key_columns import (
@@ -51,14 +50,6 @@ class Roles:
         return list(dict.fromkeys((*collect_readings(self.keys), *self.numbers)))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class FirstRows:
-    """The key columns of a table's first rows, read while their roles were decided."""
-
-    columns: dict[str, ReadColumn]
-    tallies: Tallies
-
-
 def decide_roles(
     rows: pl.DataFrame,
     table: str,
@@ -66,32 +57,27 @@ def decide_roles(
     wanted_keys: Sequence[str] = (),
     wanted_values: Sequence[str] = (),
     size: int | None = None,
-) -> tuple[Roles, FirstRows | None]:
+) -> tuple[Roles, dict[str, ReadColumn] | None]:
     """Decide from a sample of a table which keys and numbers it is sketched on, and how they are read.
 
-    If the key columns of all of the sample were read for that, they are returned too.
-
-    Args:
-        rows: the sample.
-        table: its name.
-        config: the settings of the sketches.
-        wanted_keys: the keys that a person named.
-        wanted_values: the numbers that a person named.
-        size: bytes of the table where it lies, if the sample is not all of it.
+    `wanted_keys` and `wanted_values` are those that a person named; `size` are the bytes of the table where
+    it lies, if the sample is not all of it. If the key columns of all of the sample were read, they are
+    returned too.
     """
     whole = size is None
     profiles = profile_columns(rows, whole)
     named = [columns for key in wanted_keys if (columns := split_key(key, rows.columns))]
     own = [column for columns in named for column in columns] if wanted_keys else None
     names, numbers = choose_columns(profiles, table, own, wanted_values)
-    candidates = named if wanted_keys else [(name,) for name in names]
-    offered = decide_keys(candidates, rows, profiles, config.normaliser, whole)
+    if not wanted_keys:
+        named = [(name,) for name in names]
+    offered = decide_keys(named, rows, profiles, config.normaliser, whole)
     budget = Budget(rows, profiles, config, size)
     room = MOST_BYTES if wanted_keys else budget.room
     keys = budget.choose_keys(offered, numbers, room, named=bool(wanted_keys))
     kept = budget.choose_numbers(keys, numbers, MOST_BYTES if wanted_values else room)
-    sample, tallies = take_runs(rows, SAMPLED_ROWS, SAMPLED_RUNS), Tallies()
-    read = read_columns(sample, collect_readings(keys), config.scheme, tallies)
+    sample = take_runs(rows, SAMPLED_ROWS, SAMPLED_RUNS)
+    read = read_columns(sample, collect_readings(keys), config.scheme)
     canonical = config.normaliser != NORMALISERS["exact"]
     if canonical and not wanted_keys:
         joint = find_joint_keys(keys, read, profiles, config.scheme)
@@ -99,25 +85,25 @@ def decide_roles(
         keys = [*keys, *budget.choose_joint_keys(joint, keys, kept)]
     wanted = {*kept}
     left_out = {key.name for key in offered} - {key.name for key in keys} | {*numbers} - wanted
-    counts = {
-        "key columns": [sum(not key.is_joint for key in some) for some in (offered, keys)],
-        "keys of several columns": [sum(key.is_joint for key in some) for some in (offered, keys)],
-        "number columns": [len(numbers), len(kept)],
-    }
-    by_person = {"number columns": bool(wanted_values)}
+    examples: dict[str, Examples] = {}
+    if canonical:
+        for name, column in read.items():
+            examples[name] = column.examples(sample[name], config.scheme, EXAMPLES_KEPT)
+    offered_joint, kept_joint = (sum(key.is_joint for key in some) for some in (offered, keys))
+    counts = (
+        ("key columns", len(offered) - offered_joint, len(keys) - kept_joint, wanted_keys),
+        ("keys of several columns", offered_joint, kept_joint, wanted_keys),
+        ("number columns", len(numbers), len(kept), wanted_values),
+    )
     roles = Roles(
         profiles=tuple(replace(each, is_left_out=each.name in left_out) for each in profiles),
         keys=tuple(keys),
-        numbers={profile.name: profile.number for profile in profiles if profile.name in wanted},
-        examples={
-            name: column.examples(sample[name], config.scheme, EXAMPLES_KEPT)
-            for name, column in read.items()
-            if canonical
-        },
+        numbers={each.name: each.number for each in profiles if each.name in wanted},
+        examples=examples,
         left_out=tuple(
-            LeftOut(what, before - after, before, by_person.get(what, bool(wanted_keys)))
-            for what, (before, after) in counts.items()
+            LeftOut(what, before - after, before, bool(by_person))
+            for what, before, after, by_person in counts
             if after < before
         ),
     )
-    return roles, FirstRows(read, tallies) if sample.height == rows.height else None
+    return roles, read if sample.height == rows.height else None

@@ -13,7 +13,7 @@ from covary.columns.profile import ColumnProfile, profile_columns
 from covary.columns.times import GRANULARITIES
 from covary.columns.unused_cells import Tallies
 from covary.errors import DamagedTable, NoSuchColumn, UnusableColumn
-from covary.sketching.kernel import finish, merge_partials, sketch_columns, sketch_rows
+from covary.sketching.kernel import finish, merge_partials, sketch_rows
 from covary.sketching.key_choice import decide_keys
 from covary.sketching.key_columns import SEPARATOR, Key, ReadColumn
 from covary.sketching.number_columns import read_number_columns
@@ -43,27 +43,23 @@ def sketch_batches(
     """
     waiting: list[list[Partial]] = []
     key_tallies = Tallies()
-    row = chunk * CHUNK_ROWS
-    weight = 0
+    row, weight = chunk * CHUNK_ROWS, 0
     for rows in batches:
         read = read_number_columns(rows, numbers, tallies)
-        if known:
-            waiting.append(sketch_columns(known, keys, read, config, table, row))
-            known = None
-        else:
-            waiting.append(sketch_rows(rows, keys, read, config, table, row, key_tallies))
+        waiting.append(sketch_rows(rows, keys, read, config, table, row, key_tallies, known))
+        known = None
         row += rows.height
-        weight += _weight(waiting[-1])
+        weight += _weigh(waiting[-1])
         if len(waiting) >= PARTIALS_AT_ONCE or (len(waiting) > 1 and weight >= BYTES_AT_ONCE):
             waiting = [merge_partials(waiting, config)]
-            weight = _weight(waiting[0])
+            weight = _weigh(waiting[0])
     for name, tally in key_tallies.items():
         if name not in numbers:  # a column that is both is counted once
             tallies.add(name, tally)
     return merge_partials(waiting, config)
 
 
-def _weight(partials: Sequence[Partial]) -> int:
+def _weigh(partials: Sequence[Partial]) -> int:
     return sum(PARTIAL_BYTES + sum(array.nbytes for array in partial.states.values()) for partial in partials)
 
 
@@ -93,8 +89,7 @@ def sketch(
     config = SketchConfig(size, (aggregate,), hash, choose_normaliser(key_text, hash))
     if not isinstance(value, str):
         raise NoSuchColumn(value, "the table", ())
-    sketches = sketch_table(open_table(frame, key, value), value, config)
-    return next(iter(sketches.at(by))).sketch
+    return sketch_table(open_table(frame, key, value), value, config).at(by)[0].sketch
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -118,9 +113,8 @@ class PairSketches:
         if granularity is None:
             return self.sketches
         if granularity not in GRANULARITIES:
-            raise UnusableColumn(
-                f"there is no granularity {granularity!r}; there are: {', '.join(GRANULARITIES)}"
-            )
+            known = ", ".join(GRANULARITIES)
+            raise UnusableColumn(f"there is no granularity {granularity!r}; there are: {known}")
         chosen = tuple(each for each in self.sketches if each.sketch.pair.granularity == granularity)
         if not chosen:
             offered = dict.fromkeys(each.sketch.pair.granularity for each in self.sketches)
@@ -142,11 +136,7 @@ def sketch_table(
 ) -> PairSketches:
     """Sketch one pair of an opened table at every granularity, refusing columns that can't serve.
 
-    Args:
-        table: the table, opened for its key and its value.
-        value: the column of numbers.
-        config: the settings.
-        any_order: also with the columns of the key in every other order.
+    With `any_order` also with the columns of the key in every other order.
     """
     name = table.name or "the table"
     if value in table.key:
@@ -169,15 +159,14 @@ def sketch_table(
     try:
         partials = sketch_batches(batches, [*keys.values()], numbers, config, Tallies(), table.name)
     except pl.exceptions.PanicException as problem:  # a date beyond what can be written, for example
-        raise UnusableColumn(
-            f"{SEPARATOR.join(table.key)!r} or {value!r} of {name} can't be read: {problem}"
-        ) from None
+        columns = f"{SEPARATOR.join(table.key)!r} or {value!r}"
+        raise UnusableColumn(f"{columns} of {name} can't be read: {problem}") from None
     damage = tuple(table.damage)
     if damage:
         warnings.warn(f"{name} is damaged: {'; '.join(damage)}", DamagedTable, stacklevel=3)
     sketches = finish(partials, config)
     if not sketches[0].size:
-        raise UnusableColumn(_why_empty(first, table.key, value, name, sketches[0].counts.null_keys))
+        raise UnusableColumn(_explain_empty(first, table.key, value, name, sketches[0].counts.null_keys))
     finest_first = next(iter(keys.values())).granularities
     sketches.sort(key=lambda sketch: finest_first.index(sketch.pair.granularity))
     with_keys = tuple(SketchWithKey(sketch, keys[sketch.pair.key]) for sketch in sketches)
@@ -192,7 +181,7 @@ def _check_key(rows: pl.DataFrame, key: str, profiles: Sequence[ColumnProfile], 
         raise UnusableColumn(f"column {key!r} of {table} can't be a key: it holds {rows[key].dtype}")
 
 
-def _why_empty(rows: pl.DataFrame, key: Sequence[str], value: str, table: str, without_key: int) -> str:
+def _explain_empty(rows: pl.DataFrame, key: Sequence[str], value: str, table: str, without_key: int) -> str:
     for column in key:
         if rows[column].null_count() == rows.height:
             return f"key column {column!r} of {table} is empty"

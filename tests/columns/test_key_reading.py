@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from covary.columns.key_reading import KeyReading, decide_exact_reading, decide_key_reading, write_keys
 from covary.columns.key_text import make_canonical
-from covary.columns.unused_cells import Tallies
 from covary.sketching.hashing import SCHEMES
 from covary.sketching.key_columns import read_columns
 
@@ -17,7 +16,7 @@ SCHEME = SCHEMES["xxhash64"]
 
 def texts_of(cells, name="k", dtype=pl.String):
     column = pl.Series(name, cells, dtype=dtype)
-    read = read_columns(column.to_frame(), {name: decide_key_reading(name, column)}, SCHEME, Tallies())[name]
+    read = read_columns(column.to_frame(), {name: decide_key_reading(name, column)}, SCHEME)[name]
     present = next(iter(read.levels.values())).present
     texts = read.texts_of(np.arange(len(cells)))
     return texts if present is None else [t if p else None for t, p in zip(texts, present, strict=True)]

@@ -95,6 +95,6 @@ def test_a_long_column_is_written_as_a_short_one(cell):
 def test_a_mark_of_absence_in_a_long_column_is_no_key():
     keys = [f"key-{number}" for number in range(50)] * 2000
     keys[7::1000] = ["N/A"] * 100
-    found = sketch(pl.DataFrame({"k": keys, "v": np.arange(1e5)}), "k", "v")
-    assert found.size == 50
-    assert found.counts.null_keys == 100
+    sketched = sketch(pl.DataFrame({"k": keys, "v": np.arange(1e5)}), "k", "v")
+    assert sketched.size == 50
+    assert sketched.counts.null_keys == 100

@@ -296,8 +296,8 @@ def test_the_order_of_cells_changes_no_reading(cells, seed):
 @given(sample=COLUMNS, cells=COLUMNS)
 def test_every_cell_is_counted(sample, cells):
     read = read_numbers(text(cells), decide_number_reading(text(sample)) or PLAIN)
-    found = len(cells) - read.values.null_count()
-    assert found + read.unused.missing + read.unused.not_understood == len(cells) == len(read.values)
+    read_count = len(cells) - read.values.null_count()
+    assert read_count + read.unused.missing + read.unused.not_understood == len(cells) == len(read.values)
     assert read.values.is_finite().all()
 
 
@@ -306,6 +306,6 @@ def test_a_column_reads_as_it_was_judged(cells):
     reading = reading_of(*cells)
     assume(reading is not None)
     read = read_numbers(text(cells), reading)
-    found = len(cells) - read.values.null_count()
-    assert 0 < found >= NUMBER_SHARE * (len(cells) - read.unused.missing)
+    read_count = len(cells) - read.values.null_count()
+    assert 0 < read_count >= NUMBER_SHARE * (len(cells) - read.unused.missing)
     assert may_be_numbers([cell.strip() for cell in cells if cell is not None])

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from covary.columns.periods import (
-    coarser,
-    day_of_date,
-    day_of_week,
+    find_day,
+    find_monday,
+    list_coarser,
     name_periods,
     number_periods,
     write_periods,
@@ -62,12 +62,12 @@ def test_a_fraction_of_a_second_is_written_without_trailing_zeros():
 
 
 def test_weeks_nest_in_nothing_and_everything_else_nests():
-    assert coarser("moment") == ("hour", "day", "week", "month", "quarter", "year")
-    assert coarser("day") == ("week", "month", "quarter", "year")
-    assert coarser("week") == ()
-    assert coarser("month") == ("quarter", "year")
-    assert coarser("quarter") == ("year",)
-    assert coarser("year") == ()
+    assert list_coarser("moment") == ("hour", "day", "week", "month", "quarter", "year")
+    assert list_coarser("day") == ("week", "month", "quarter", "year")
+    assert list_coarser("week") == ()
+    assert list_coarser("month") == ("quarter", "year")
+    assert list_coarser("quarter") == ("year",)
+    assert list_coarser("year") == ()
 
 
 @pytest.mark.parametrize("granularity", GRANULARITIES)
@@ -82,7 +82,7 @@ def test_names_by_number_are_the_texts_of_the_times(granularity, times):
 def test_periods_roll_up_into_every_coarser_one(times):
     texts = {granularity: names_of(times, granularity) for granularity in GRANULARITIES}
     for granularity, fine in texts.items():
-        for rolled_up in coarser(granularity):
+        for rolled_up in list_coarser(granularity):
             assert len(set(zip(fine, texts[rolled_up], strict=True))) == len(set(fine))
 
 
@@ -101,7 +101,7 @@ def test_a_day_exists_if_the_standard_library_knows_it(year, month, day):
         expected = (date(year, month, day) - date(1970, 1, 1)).days
     except ValueError:
         expected = None
-    days, valid = day_of_date(np.array([year]), np.array([month]), np.array([day]))
+    days, valid = find_day(np.array([year]), np.array([month]), np.array([day]))
     assert (days.item() if valid.item() else None) == expected
 
 
@@ -111,5 +111,5 @@ def test_a_week_exists_if_the_standard_library_knows_it(year, week):
         expected = (date.fromisocalendar(year, week, 1) - date(1970, 1, 1)).days
     except ValueError:
         expected = None
-    days, valid = day_of_week(np.array([year]), np.array([week]))
+    days, valid = find_monday(np.array([year]), np.array([week]))
     assert (days.item() if valid.item() else None) == expected

@@ -16,8 +16,8 @@ def profile(values, name="x", dtype=None):
 
 
 def role(values, name="x", dtype=None):
-    found = profile(values, name, dtype)
-    return "key" if found.is_key else "number" if found.is_number else "neither"
+    judged = profile(values, name, dtype)
+    return "key" if judged.is_key else "number" if judged.is_number else "neither"
 
 
 @pytest.mark.parametrize(
@@ -154,8 +154,8 @@ def test_dates_named_as_values_are_refused():
 )
 def test_any_text_has_a_profile(cells):
     column = pl.Series("x", cells, dtype=pl.String)
-    found = profile_columns(column.to_frame())[0]
-    assert not (found.is_key and found.is_number)
+    judged = profile_columns(column.to_frame())[0]
+    assert not (judged.is_key and judged.is_number)
 
 
 def test_a_frame_without_rows_or_columns_is_fine():
@@ -196,8 +196,8 @@ def test_each_column_of_a_frame_has_its_own_role():
             "empty": pl.Series([None, None, None], dtype=pl.String),
         }
     )
-    found = {p.name: (p.kind, p.is_key, p.is_number) for p in profile_columns(frame)}
-    assert found == {
+    judged = {p.name: (p.kind, p.is_key, p.is_number) for p in profile_columns(frame)}
+    assert judged == {
         "plain": ("number", False, True),
         "code": ("integer", True, False),
         "marked": ("integer", False, True),

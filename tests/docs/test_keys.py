@@ -8,7 +8,6 @@ import pytest
 
 from covary.columns.key_reading import decide_key_reading
 from covary.columns.numbers import decide_number_reading, read_numbers
-from covary.columns.unused_cells import Tallies
 from covary.sketching.hashing import SCHEMES
 from covary.sketching.key_columns import read_columns
 
@@ -48,9 +47,7 @@ def test_numbers_are_read_as_the_page_says(written, read, beside):
 def test_keys_are_read_as_the_page_says(written, read, beside):
     column = pl.Series("key", [written, *beside])
     scheme = SCHEMES["xxhash64"]
-    read_column = read_columns(
-        column.to_frame(), {"key": decide_key_reading("key", column)}, scheme, Tallies()
-    )["key"]
+    read_column = read_columns(column.to_frame(), {"key": decide_key_reading("key", column)}, scheme)["key"]
     texts = dict(read_column.examples(column, scheme, 100))
     assert texts.get(written) == (None if read == "missing" else read)
     assert len(texts) == len(column) - (read == "missing")

@@ -28,17 +28,18 @@ def test_murmur3_is_standard_outside_the_basic_plane():
 @pytest.mark.parametrize("name", sorted(SCHEMES))
 def test_null_and_empty_keys_are_left_out(name):
     scheme = SCHEMES[name]
-    found = scheme.identify([pl.Series([None, "a", "", "b", None], dtype=pl.String)])[0]
-    assert found.present.tolist() == [False, True, False, True, False]
-    assert found.hashes[found.present].tolist() == scheme.identify([pl.Series(["a", "b"])])[0].hashes.tolist()
+    hashed = scheme.identify([pl.Series([None, "a", "", "b", None], dtype=pl.String)])[0]
+    assert hashed.present.tolist() == [False, True, False, True, False]
+    expected = scheme.identify([pl.Series(["a", "b"])])[0].hashes
+    assert hashed.hashes[hashed.present].tolist() == expected.tolist()
 
 
 @pytest.mark.parametrize("name", sorted(SCHEMES))
 @pytest.mark.parametrize("texts", [[], [None, None], [""]])
 def test_a_column_without_keys_has_no_hashes(name, texts):
-    found = SCHEMES[name].identify([pl.Series(texts, dtype=pl.String)])[0]
-    hashes = found.hashes
-    assert found.present is None if not texts else not found.present.any()
+    hashed = SCHEMES[name].identify([pl.Series(texts, dtype=pl.String)])[0]
+    hashes = hashed.hashes
+    assert hashed.present is None if not texts else not hashed.present.any()
     assert hashes.dtype == SCHEMES[name].identity_type
 
 

@@ -4,7 +4,6 @@ import pytest
 
 from covary.columns.key_text import NORMALISERS
 from covary.columns.profile import profile_columns
-from covary.columns.unused_cells import Tallies
 from covary.sketching.hashing import SCHEMES
 from covary.sketching.key_choice import MOST_JOINT_KEYS, decide_keys, find_joint_keys, split_key
 from covary.sketching.key_columns import collect_readings, read_columns
@@ -16,7 +15,7 @@ def joint_keys_of(rows):
     profiles = profile_columns(rows)
     names = [(profile.name,) for profile in profiles if profile.is_key]
     keys = decide_keys(names, rows, profiles, NORMALISERS["canonical"])
-    read = read_columns(rows, collect_readings(keys), SCHEME, Tallies())
+    read = read_columns(rows, collect_readings(keys), SCHEME)
     return find_joint_keys(keys, read, profiles, SCHEME)
 
 
@@ -58,8 +57,8 @@ def test_joint_keys_are_few_those_with_a_time_first():
     rng = np.random.default_rng(2)
     texts = {f"text_{n}": [f"t{n} {each}" for each in rng.integers(0, 150, 300)] for n in range(5)}
     rows = pl.DataFrame(texts | {"day": [f"2013-01-{day:02}" for day in rng.integers(1, 31, 300)]})
-    found = joint_keys_of(rows)
-    assert 0 < len(found) <= MOST_JOINT_KEYS
+    keys = joint_keys_of(rows)
+    assert 0 < len(keys) <= MOST_JOINT_KEYS
 
 
 def test_a_joint_key_is_sketched_where_a_granularity_brings_keys_together():
