@@ -165,7 +165,8 @@ def _profile_type(column: pl.Series, whole: bool) -> ColumnProfile:
         return _make_unused(column.name, "empty", Cause.UNUSABLE_TYPE, str(column.dtype))
     if column.null_count() == len(column):
         return _make_unused(column.name, "empty", Cause.NO_VALUES)
-    varies = bool(column.to_physical().min() != column.to_physical().max())
+    values = column.alias("").to_physical()  # Polars takes a name such as ^x$ for a pattern
+    varies = bool(values.min() != values.max())
     reason = Reason(Cause.DECLARED_TYPE if varies else Cause.ONE_VALUE)
     key = decide_key_reading(column.name, column, whole=whole)
     return ColumnProfile(column.name, kind, varies, False, reason, key=key, is_period=key.time is not None)

@@ -217,3 +217,9 @@ def test_text_that_is_long_on_average_is_no_key():
 def test_names_that_look_like_patterns_are_only_names():
     frame = pl.DataFrame({"^.*$": ["a", "b"], "*": ["1.5", "2.5"]})
     assert [(p.name, p.is_key) for p in profile_columns(frame)] == [("^.*$", True), ("*", False)]
+
+
+@pytest.mark.parametrize("values", [[True, False], [dt.date(2020, 1, 1), dt.date(2020, 1, 2)]])
+def test_a_typed_column_may_be_named_like_a_pattern(values):
+    [profile] = profile_columns(pl.DataFrame({"^x$": values * 30}))
+    assert profile.is_key
