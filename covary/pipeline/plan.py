@@ -8,7 +8,7 @@ import polars as pl
 from covary.columns.unused_cells import Tallies
 from covary.index.table_records import TableRecord
 from covary.pipeline.limits import DEFAULT_LIMITS, Limits
-from covary.pipeline.table_notes import BAD_TABLE, describe_columns, failed, make_record
+from covary.pipeline.table_notes import BAD_TABLE, describe_columns, make_record, record_failure
 from covary.sketching.roles import Roles, decide_roles
 from covary.sketching.sketch_types import ColumnPair, SketchConfig
 from covary.tables.read import Chunk, plan_chunks, read_layout, sample_rows
@@ -164,7 +164,7 @@ def cut_table(table: TableSource, chunk_bytes: int, settings: TaskSettings) -> C
     try:
         return _cut(table, chunk_bytes, settings)
     except BAD_TABLE as problem:
-        return failed(table, problem)
+        return record_failure(table, problem)
 
 
 def _cut(table: TableSource, chunk_bytes: int, settings: TaskSettings) -> LargeTable | None:

@@ -14,9 +14,10 @@ import pyarrow as pa
 from covary.errors import CovaryError
 from covary.pipeline.fetch_segments import require_done
 from covary.pipeline.plan import GROUP_BYTES, Plan, TaskSettings
+from covary.pipeline.progress_log import note_progress
 from covary.pipeline.reading_process import ReadingProcess, lasting_process
 from covary.pipeline.send_code import Parcels
-from covary.pipeline.tasks import chunk_starts, merge_table, progress_log, sketch_one_chunk, sketch_one_group
+from covary.pipeline.tasks import chunk_starts, merge_table, sketch_one_chunk, sketch_one_group
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,8 +30,7 @@ class ProcessRunner:
 
     def run(self, plan: Plan, settings: TaskSettings) -> None:
         """Run all tasks of a plan; their segments are then in the scratch folder."""
-        with progress_log(settings, "process") as note:
-            note("without", "")
+        note_progress(settings.scratch, "process", "without")
         with _processes(_count_processes(plan)) as processes:
             jobs = processes.submit_plan(plan, settings)
             for job in as_completed(jobs):

@@ -1,13 +1,33 @@
-"""How far a build is, read from the logs that its tasks write."""
+"""How far a build is: the logs that its tasks write, and what they say together."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Event, Thread
 
+from covary.pipeline.plan import PROGRESS
 from covary.progress import OnProgress, Progress
 
 POLL_SECONDS = 0.2
+
+
+def note_progress(scratch: str, task: str, event: str, table: str = "") -> None:
+    """Note in the log of a task what it is doing, where the build's own process can see it."""
+    # Progress is a courtesy: where it can't be written, the segment will say so.
+    with suppress(OSError), Path(scratch, PROGRESS, task).open("ab", buffering=0) as log:
+        log.write(f"{event}\t{as_logged(table)}\n".encode())
+
+
+def as_logged(table: str) -> str:
+    """Write the name of a table as it stands in a log: in one line, and in UTF-8."""
+    return table.encode(errors="backslashreplace").decode().replace("\n", " ")
+
+
+def read_log(log: Path) -> Iterator[tuple[str, str]]:
+    """Read the events of a log, each with the table that it is of."""
+    for line in log.read_text(encoding="utf-8").split("\n")[:-1]:
+        event, _, table = line.partition("\t")
+        yield event, table
 
 
 @contextmanager
@@ -37,8 +57,7 @@ def _progress(logs: Path, total: int) -> Progress:
     reading: dict[str, None] = {}
     spark = "starting"
     for log in sorted(logs.glob("*")):  # none, if the folder is taken away
-        for line in log.read_text(encoding="utf-8").splitlines():
-            event, _, table = line.partition("\t")
+        for event, table in read_log(log):
             if event == "done":
                 done.add(table)
             elif table:

@@ -22,6 +22,7 @@ from covary.pipeline.plan import (
     decide_table,
     table_name,
 )
+from covary.pipeline.progress_log import note_progress
 from covary.pipeline.send_code import Parcels, as_numbered_task, as_table_task, as_task, ship_covary
 from covary.pipeline.session import is_local
 from covary.pipeline.spark_tables import ROWS_PER_BATCH, numbered_rows, partition_frames, sample_of
@@ -29,7 +30,6 @@ from covary.pipeline.table_notes import describe_columns, make_record
 from covary.pipeline.tasks import (
     chunk_starts,
     merge_table,
-    progress_log,
     sketch_frames,
     sketch_one_chunk,
     sketch_one_group,
@@ -133,8 +133,7 @@ def _is_up(spark: "SparkSession") -> bool:
 def _sketch_spark_table(
     number: int, table: LargeTable, settings: TaskSettings, spark: "SparkSession"
 ) -> None:
-    with progress_log(settings, f"spark-{number}") as note:
-        note("reading", table.source.name)
+    note_progress(settings.scratch, f"spark-{number}", "reading", table.source.name)
     rows = numbered_rows(table.source, tuple(table.roles.columns), spark)
     partials = rows.mapInArrow(as_task(sketch_partition, number, table, settings), PARTIAL_SQL)
     merge = as_table_task(merge_table, {number: table}, settings)
@@ -161,16 +160,15 @@ def _task_count(groups: int) -> int:
 
 def _wait_for_workers(spark: "SparkSession", settings: TaskSettings) -> None:
     """Run one empty task: Spark waits for a worker without an end or a word, so after a while we tell."""
-    with progress_log(settings, "spark") as note:
-        too_long = Timer(SECONDS_TO_WAIT, note, ("waiting", ""))
-        too_long.daemon = True
-        too_long.start()
-        try:
-            spark.range(0, 1, 1, 1).mapInArrow(as_task(answer), "id long").collect()
-        finally:
-            too_long.cancel()
-            too_long.join()
-        note("working", "")
+    too_long = Timer(SECONDS_TO_WAIT, note_progress, (settings.scratch, "spark", "waiting"))
+    too_long.daemon = True
+    too_long.start()
+    try:
+        spark.range(0, 1, 1, 1).mapInArrow(as_task(answer), "id long").collect()
+    finally:
+        too_long.cancel()
+        too_long.join()
+    note_progress(settings.scratch, "spark", "working")
 
 
 def answer(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

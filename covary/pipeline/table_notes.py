@@ -35,7 +35,7 @@ def is_lasting(problem: BaseException, table: TableSource) -> bool:
     return get_reader(table).is_file and not table.location.is_url and not of_the_machine
 
 
-def failed(table: TableSource, problem: BaseException) -> TableRecord:
+def record_failure(table: TableSource, problem: BaseException) -> TableRecord:
     """Write down a table that could not be read."""
     return make_record(table, problem=reason_of(problem, table), lasting=is_lasting(problem, table))
 
