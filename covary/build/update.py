@@ -4,7 +4,6 @@ import os
 import time
 import warnings
 from collections.abc import Mapping, Sequence, Set
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Thread
@@ -37,7 +36,7 @@ from covary.pipeline.limits import Limits, parse_limits
 from covary.pipeline.look_apart import look_in_processes
 from covary.pipeline.plan import PARTS, PROGRESS, TaskSettings
 from covary.pipeline.progress_log import report_progress
-from covary.pipeline.reading_process import ReadingProcess, lasting_process
+from covary.pipeline.reading_process import open_processes
 from covary.pipeline.runner import Runner, open_runner
 from covary.pipeline.spark_runner import sketch_spark_tables
 from covary.pipeline.tasks import plan_apart
@@ -208,9 +207,8 @@ def _find_changes(
     # To repair is to look everywhere: it may not be known any more what a source held.
     there = sources if options.repair else leave_out_gone_sources(sources, previous.manifest, known)
     keep = names_to_keep(known, there, keep_missing=options.keep_missing)
-    with name_disk_faults(), ExitStack() as processes:
-        more = [processes.enter_context(ReadingProcess()) for _ in range(LOOK_AT_ONCE - 1)]
-        look = look_in_processes([*more, lasting_process()], options.limits)
+    with name_disk_faults(), open_processes(LOOK_AT_ONCE) as processes:
+        look = look_in_processes(processes, options.limits)
         listing = find_tables(list(there.values()), previous.manifest.sources, keep, runner.session, look)
     listing = add_emptied_sources(leave_out_index(listing, previous.folder), known, there)
     listing = leave_out_removed(away, listing, sources)
