@@ -106,8 +106,7 @@ def _name_spark_errors(url: str, secrets: Secrets) -> Iterator[None]:
         # What drives Spark from here is gone: killed, or out of memory.
         if isinstance(problem, ConnectionError) or STOPPED_CONTEXT in str(problem)[:LONGEST_READ]:
             raise TaskFailed(f"Spark at {_shown(url)} failed: it does not answer any more") from problem
-        lacking = _what_workers_lack(str(problem))
-        if lacking:
+        if lacking := _what_workers_lack(str(problem)):
             raise TaskFailed(secrets.hide(lacking)) from problem
         if type(problem).__name__ == "PythonException":
             if ours := OUR_ERROR.search(str(problem)[-LONGEST_READ:]):

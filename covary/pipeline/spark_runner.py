@@ -13,8 +13,8 @@ import pyarrow as pa
 from covary.columns.unused_cells import Tallies
 from covary.errors import CannotWrite, UnreadableTable
 from covary.index.table_records import TableRecord
-from covary.pipeline.fetch_segments import DONE_SQL, collect_segments, require_done
-from covary.pipeline.partial_rows import PARTIAL_SQL
+from covary.pipeline.fetch_segments import DONE, collect_segments, require_done
+from covary.pipeline.partial_rows import PARTIAL
 from covary.pipeline.plan import (
     LargeTable,
     Plan,
@@ -23,7 +23,14 @@ from covary.pipeline.plan import (
     table_name,
 )
 from covary.pipeline.progress_log import note_progress
-from covary.pipeline.send_code import Parcels, as_numbered_task, as_table_task, as_task, ship_covary
+from covary.pipeline.send_code import (
+    Parcels,
+    as_numbered_task,
+    as_spark_schema,
+    as_table_task,
+    as_task,
+    ship_covary,
+)
 from covary.pipeline.session import is_local
 from covary.pipeline.spark_tables import ROWS_PER_BATCH, numbered_rows, partition_frames, sample_of
 from covary.pipeline.table_notes import describe_columns, make_record
@@ -40,17 +47,13 @@ from covary.tables.spark_catalog import describe_spark_error
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+DONE_SQL, PARTIAL_SQL = as_spark_schema(DONE), as_spark_schema(PARTIAL)
 FEW_TASKS = 8
 SECONDS_TO_WAIT = 10.0
 
 
 class SparkRunner:
-    """Runs the tasks of a plan on Spark.
-
-    Args:
-        session: gives the session; a session of our own is started when it is first called, as most updates
-            need none.
-    """
+    """Runs the tasks of a plan on Spark; asks for a session only when it needs one, as most updates don't."""
 
     def __init__(self, session: Callable[[], "SparkSession"]) -> None:
         self.session = session
@@ -58,15 +61,19 @@ class SparkRunner:
     def run(self, plan: Plan, settings: TaskSettings) -> None:
         """Run all tasks of a plan; their segments are then in the scratch folder."""
         spark = self.session()
-        local = is_local(spark)
-        if not local:
-            ship_covary(spark)
+        ship_covary(spark)
+        if not is_local(spark):
             _wait_for_workers(spark, settings)
         for job in _jobs(plan, settings, spark):
-            if local:
-                require_done(job.collect(), settings)
-            else:
-                collect_segments(job, settings)
+            _run(job, settings, spark)
+
+
+def _run(job: "DataFrame", settings: TaskSettings, spark: "SparkSession") -> None:
+    """Run a job whose tasks make segments, and see that all of these come to the scratch folder."""
+    if is_local(spark):
+        require_done(job.collect(), settings)
+    else:
+        collect_segments(job, settings)
 
 
 def _jobs(plan: Plan, settings: TaskSettings, spark: "SparkSession") -> "Iterator[DataFrame]":
@@ -87,11 +94,7 @@ def sketch_spark_tables(
 ) -> tuple[list[str], list[TableRecord]]:
     """Sketch tables that Spark reads; return the names of their segments, and records of those that failed.
 
-    Args:
-        tables: of the session.
-        first: the number of the first, among the large tables of a build.
-        settings: of the build.
-        spark: the session.
+    `first` is the number of the first one, among the large tables of a build.
     """
     name, wanted = ROWS_PER_BATCH
     before = spark.conf.get(name)
@@ -112,11 +115,10 @@ def sketch_spark_tables(
             except Exception as problem:
                 if not _is_up(spark):  # no fault of the table's
                     raise
-                reason = (
-                    problem.reason
-                    if isinstance(problem, UnreadableTable)
-                    else describe_spark_error(problem, source.location.text)
-                )
+                if isinstance(problem, UnreadableTable):
+                    reason = problem.reason
+                else:
+                    reason = describe_spark_error(problem, source.location.text)
                 left_out.append(make_record(source, problem=reason))
     finally:
         spark.conf.set(name, str(before))
@@ -137,12 +139,8 @@ def _sketch_spark_table(
     rows = numbered_rows(table.source, tuple(table.roles.columns), spark)
     partials = rows.mapInArrow(as_task(sketch_partition, number, table, settings), PARTIAL_SQL)
     merge = as_table_task(merge_table, {number: table}, settings)
-    job = partials.groupBy("table").applyInArrow(merge, DONE_SQL)
-    if is_local(spark):
-        require_done(job.collect(), settings)
-    else:
-        ship_covary(spark)
-        collect_segments(job, settings)
+    ship_covary(spark)
+    _run(partials.groupBy("table").applyInArrow(merge, DONE_SQL), settings, spark)
 
 
 def sketch_partition(

@@ -29,14 +29,7 @@ from covary.index.segment_layout import build_segment
 from covary.index.table_records import TableRecord
 from covary.pipeline.fetch_segments import finish_task
 from covary.pipeline.limits import is_of_the_table, why_give_up
-from covary.pipeline.partial_rows import (
-    PARTIAL,
-    pack_partial,
-    pack_tallies,
-    unpack_faults,
-    unpack_partial,
-    unpack_tallies,
-)
+from covary.pipeline.partial_rows import PARTIAL, pack_partial, pack_unused, unpack_partial, unpack_unused
 from covary.pipeline.plan import (
     PARTS,
     PROGRESS,
@@ -255,7 +248,7 @@ def sketch_frames(
             counted, roles.keys, roles.numbers, settings.config, tallies, table.source.name, part
         )
         rows = [pack_partial(number, partial, counted.rows) for partial in partials]
-        rows.append(pack_tallies(number, tallies, faults or Faults()))
+        rows.append(pack_unused(number, tallies, faults or Faults()))
     except BAD_TABLE as problem:
         return _problem_row(number, reason_of(problem, table.source), is_lasting(problem, table.source))
     return pa.RecordBatch.from_pylist(rows, schema=PARTIAL)
@@ -290,8 +283,9 @@ def _merge_partials(table: LargeTable, partials: pa.Table, settings: TaskSetting
         if row["problem"]:
             problems[row["problem"]] = row["lasting"]
             continue
-        faults.include(unpack_faults(row))
-        for column, tally in unpack_tallies(row).items():
+        unused, wrong = unpack_unused(row)
+        faults.include(wrong)
+        for column, tally in unused.items():
             tallies.add(column, tally)
     columns = describe_columns(table.roles, tallies)
     if problems:
