@@ -17,6 +17,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from queue import LifoQueue
@@ -74,37 +75,42 @@ class Stopped(Exception):
     """Work was broken off, as nobody waits for it any more."""
 
 
-class Watch:
-    """Who watches a piece of work: is told of its steps, and knows how earlier processes ended at it."""
+class Step(NamedTuple):
+    """What a piece of work is at, and how many seconds and bytes of memory that may take."""
 
-    def __init__(
-        self,
-        tell: Callable[[tuple[str, float | None, int | None]], None] | None = None,
-        ended: Sequence[Ended] = (),
-        folder: Path | None = None,
-    ) -> None:
-        self._tell, self._ended, self._folder = tell, ended, folder
+    name: str
+    seconds: float | None = None
+    memory: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """Who watches a piece of work: hears of its steps, and knows how earlier processes ended at it."""
+
+    tell: Callable[[Step], None] | None = None
+    ended: Sequence[Ended] = ()
+    scratch: Path | None = None
 
     def begin(self, step: str, seconds: float | None = None, memory: int | None = None) -> None:
         """Say what is being done from now on, and how many seconds and bytes it may take."""
-        if self._tell:
-            self._tell((step, seconds, memory))
+        if self.tell:
+            self.tell(Step(step, seconds, memory))
 
     def ends_at(self, step: str) -> list[Ended]:
         """How earlier processes ended that were at a step."""
-        return [ended for ended in self._ended if ended.step == step]
+        return [ended for ended in self.ended if ended.step == step]
 
     @property
     def is_again(self) -> bool:
         """Whether an earlier process ended at this work."""
-        return bool(self._ended)
+        return bool(self.ended)
 
     @property
     def folder(self) -> Path | None:
         """A folder for what the next process can go on from; removed when the work is done."""
-        if self._folder:
-            make_scratch(self._folder)
-        return self._folder
+        if self.scratch:
+            make_scratch(self.scratch)
+        return self.scratch
 
 
 UNWATCHED = Watch()  # work in the process that wants it done
@@ -222,10 +228,7 @@ class _Process:
         self._is_idle = True
         self._knows: bytes | None = None  # the work that it was sent
         self._stop: Event | None = None
-        self._step = ""
-        self._seconds: float | None = None
-        self._memory: int | None = None
-        self._since = 0.0
+        self._step, self._since = Step(""), 0.0
         self._seconds_to_wait = POLL_SECONDS
 
     def is_ready(self) -> bool:
@@ -250,8 +253,7 @@ class _Process:
     ) -> Results:
         """Give it work, and yield what comes of it; EndedEarly if it ends before that is all."""
         self._is_idle, finished = False, False
-        self._step, self._seconds, self._memory, self._since = "", None, None, time.monotonic()
-        self._stop = stop
+        self._step, self._since, self._stop = Step(""), time.monotonic(), stop
         try:
             unknown = None if self._knows is work else work
             environment = None if os.environ == self._environment else dict(os.environ)
@@ -265,8 +267,7 @@ class _Process:
                     finished = True
                     return
                 if kind == STEP:
-                    self._step, self._seconds, self._memory = pickle.loads(content)
-                    self._since = time.monotonic()
+                    self._step, self._since = pickle.loads(content), time.monotonic()
                 elif kind == PART:
                     yield pickle.loads(content)
                 else:
@@ -286,20 +287,21 @@ class _Process:
         content = _read(self._answers, int.from_bytes(size)) if len(size) == SIZE_BYTES else b""
         if not kind or len(content) < int.from_bytes(size):
             code = self._started.wait()
-            raise EndedEarly(Ended(self._step, DIED, max(0, -code)))
+            raise EndedEarly(Ended(self._step.name, DIED, max(0, -code)))
         return kind, content
 
     def _require_limits(self) -> None:
         if self._stop and self._stop.is_set():
             raise Stopped
-        if self._seconds is not None and time.monotonic() - self._since > self._seconds:
-            raise EndedEarly(Ended(self._step, TOO_LONG, self._seconds))
-        if self._memory is not None:
-            held = memory_of(self._started.pid)
-            if held > self._memory:
-                raise EndedEarly(Ended(self._step, TOO_LARGE, self._memory))
+        name, seconds, memory = self._step
+        if seconds is not None and time.monotonic() - self._since > seconds:
+            raise EndedEarly(Ended(name, TOO_LONG, seconds))
+        if memory is not None:
+            taken = memory_of(self._started.pid)
+            if taken > memory:
+                raise EndedEarly(Ended(name, TOO_LARGE, memory))
             # Memory is filled at some gigabytes a second: near the limit, twenty looks a second are too few.
-            self._seconds_to_wait = POLL_SECONDS if held < self._memory / 3 else POLL_SECONDS / 10
+            self._seconds_to_wait = POLL_SECONDS if taken < memory / 3 else POLL_SECONDS / 10
 
 
 def memory_of(process: int) -> int:
