@@ -9,7 +9,7 @@ from covary.tables.discover import KnownNames, Listing
 from covary.tables.local import matches
 from covary.tables.location import writable
 from covary.tables.skipped import Reason, SkippedSource, Why
-from covary.tables.source import Identity, TableSource
+from covary.tables.source import Identity, TableSource, locate_table
 
 KNOWN = ("name", "path", "member", "version", "checksum", "problem", "source")
 
@@ -33,6 +33,11 @@ class KnownTable:
         """What it is known by from one build to the next."""
         return self.path, self.member
 
+    @property
+    def location(self) -> str:
+        """Where it is, and which table of what is there."""
+        return locate_table(self.path, self.member)
+
 
 @dataclass(frozen=True, slots=True)
 class Changes:
@@ -40,7 +45,7 @@ class Changes:
 
     Attributes:
         read: tables to read, new and changed.
-        left_out: what was found and can't be read, as far as the index does not say so already.
+        left_out: what is there and can't be read, as far as the index does not say so already.
         dead: tables that go, by segment: those that are gone, and older versions of those to read.
         replaced: names of those that the index holds an older version of.
         removed: names of those that are gone.
@@ -74,10 +79,7 @@ def names_to_keep(
 ) -> Callable[[Listing], KnownNames | None]:
     """Give a function that tells the names by which tables go on to be known, if a listing lacks some.
 
-    Args:
-        known: tables of the index.
-        looked_into: the sources that the listing is of.
-        keep_missing: whether tables stay in the index that are gone from their source.
+    The listing is of the sources that were `looked_into`.
     """
 
     def names_in(listing: Listing) -> KnownNames | None:
@@ -139,11 +141,8 @@ def compare(
 ) -> Changes:
     """Hold what a collection is now against what an index knows of it.
 
-    Args:
-        listing: of the collection.
-        known: tables of the index.
-        keep_missing: whether tables stay in the index that are gone from their source.
-        try_again: tells of a problem whether to read a table again that had it, though it has not changed.
+    `keep_missing` keeps tables that are gone from their source. `try_again` says of a problem whether a table
+    that had it is read again though it has not changed.
     """
     present = {table.identity: table for table in listing.tables}
     left_out = {

@@ -7,13 +7,13 @@ folder, by digests.
 
 import json
 import os
-import stat
 import tempfile
 from collections.abc import Collection, Iterable
 from hashlib import sha256
 from pathlib import Path
 
 from covary.errors import UntrustedSources
+from covary.own_files import open_plain
 from covary.tables.url_marks import find_state_folder
 
 RECORDS = "given-sources"
@@ -26,11 +26,7 @@ def require_given(
 ) -> tuple[str, ...]:
     """Refuse sources that an index brings along; return those that are confirmed now.
 
-    Args:
-        sources: all of the index, as it remembers them.
-        given: those of them that the user names now.
-        index: its folder.
-        confirmed: whether the user answers for all of them.
+    `given` are those of them that the user names now; `confirmed` says that the user answers for all.
     """
     known = _noted(index)
     foreign = tuple(
@@ -80,11 +76,10 @@ def _digest(source: str) -> str:
 def _noted(index: Path) -> frozenset[str]:
     """Read what was noted of an index; nothing, if another may have written it or it is damaged."""
     try:
-        handle = os.open(_record_of(index), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-        with open(handle, encoding="utf-8") as file:
-            status = os.fstat(handle)
-            ours = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
-            if not ours or status.st_mode & 0o022 or status.st_size > LARGEST_RECORD:
+        with open(open_plain(_record_of(index)), encoding="utf-8") as file:
+            status = os.fstat(file.fileno())
+            others_may_write = status.st_uid != os.geteuid() or status.st_mode & 0o022
+            if others_may_write or status.st_size > LARGEST_RECORD:
                 return frozenset()
             noted = json.load(file)
         return frozenset(noted["sources"]) if noted["index"] == _name_of(index) else frozenset()

@@ -24,7 +24,7 @@ from covary.build.sources import (
     removed_by_hand,
 )
 from covary.build.trust import remember_given, require_given
-from covary.build.upkeep import mark_removed, merge_small_segments, written
+from covary.build.upkeep import mark_removed, merge_small_segments, write_segments
 from covary.errors import CannotWrite, NoSuchColumn, NoTables
 from covary.index.commit import commit, open_draft
 from covary.index.history import Change
@@ -183,7 +183,9 @@ def update_index(
             _refuse_emptiness(new, manifest)
         segments = mark_removed(previous.segments, changes.dead)
         if new:
-            segments += written(merge_segments(map(take_all_tables, new), manifest.config.scheme), draft)
+            segments += write_segments(
+                merge_segments(map(take_all_tables, new), manifest.config.scheme), draft
+            )
         if previous.segments:
             segments = merge_small_segments(segments, draft, manifest.config.scheme)
         updated = replace(manifest, segments=segments, sources=tuple(sources), excluded=tuple(sorted(away)))
@@ -245,12 +247,14 @@ def _read_tables(
                 compiling.start()  # this process has nothing else to do while others read
                 runner.run(plan, settings)
                 if read_by_spark:
-                    more = sketch_spark_tables(read_by_spark, len(plan.large), settings, runner.session())
-                    names, left_out = [*names, *more[0]], [*left_out, *more[1]]
+                    first, session = len(plan.large), runner.session()
+                    segments, unreadable = sketch_spark_tables(read_by_spark, first, settings, session)
+                    names += segments
+                    left_out += unreadable
                 compiling.join()
     if left_out:
         write_part(build_segment([(record, []) for record in left_out]), scratch / PARTS / LEFT_OUT)
-        names = [*names, LEFT_OUT]
+        names.append(LEFT_OUT)
     parts = [scratch / PARTS / name for name in names]
     missing = sum(not part.exists() for part in parts)
     if missing:
