@@ -23,7 +23,7 @@ UNITS = {
     "ki": 1 << 10, "mi": 1 << 20, "gi": 1 << 30, "ti": 1 << 40,
 }  # fmt: skip
 SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?i?)b?\s*", re.IGNORECASE)
-NUMBER = re.compile(r"[\d.e+-]+")
+AMOUNT = r"(\d+(?:\.\d+)?(?:e[+-]\d+)?)"
 KILLED = 9
 EXCEEDED = {
     TOO_LONG: "it took longer than {} s; --table-timeout sets another limit",
@@ -87,10 +87,9 @@ class ExceededLimit:
     def from_text(cls, problem: str) -> "ExceededLimit | None":
         """Read the sentence back; None: the problem is another."""
         for limit, sentence in EXCEEDED.items():
-            before, after = sentence.split("{}")
-            amount = problem.removeprefix(before).removesuffix(after)
-            if NUMBER.fullmatch(amount) and problem == sentence.format(amount):
-                return cls(limit, float(amount))
+            pattern = re.escape(sentence).replace(re.escape("{}"), AMOUNT)
+            if written := re.fullmatch(pattern, problem):
+                return cls(limit, float(written[1]))
         return None
 
 
