@@ -21,6 +21,7 @@ from covary.build.sources import (
     leave_out_index,
     leave_out_removed,
     name_disk_faults,
+    name_sources,
     removed_by_hand,
 )
 from covary.build.trust import remember_given, require_given
@@ -47,7 +48,7 @@ from covary.sketching.key_choice import split_key
 from covary.sketching.key_columns import SEPARATOR
 from covary.sketching.open_table import KeyName
 from covary.tables.databases import hold_in_one_state
-from covary.tables.discover import add_checksums, find_tables, name_source
+from covary.tables.discover import add_checksums, find_tables
 from covary.tables.source import SPARK
 
 if TYPE_CHECKING:
@@ -169,11 +170,11 @@ def update_index(
     ):
         current = None if options.fresh or draft.before is None else read_manifest(folder)
         manifest = options.require_same(current, folder) if current else options.new_manifest()
-        sources = gather_sources(named, manifest, folder)
-        given = {name_source(os.fspath(source)) for source in named}
+        given = name_sources(named)
+        sources = gather_sources(given, manifest, folder)
         confirmed = require_given(sources, given, folder, confirmed=options.trust_sources)
         previous = open_previous_index(folder, manifest, repair=options.repair)
-        away = removed_by_hand(named, manifest)
+        away = removed_by_hand(given, manifest)
         changes = _find_changes(sources, away, previous, options, runner)
         new = _read_tables(changes, previous.manifest, draft.folder, options.limits, runner, on_progress)
         if is_same_as_before(changes, new, previous.tables):
