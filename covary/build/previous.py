@@ -60,10 +60,10 @@ def open_previous_index(index: Path, manifest: Manifest, *, repair: bool) -> Pre
             whole.append((stored, segment))
     segments = tuple(stored for stored, _ in whole)
     tables = list_tables((segment, stored.removed) for stored, segment in whole)
-    return PreviousIndex(index, manifest, segments, tuple(tables), tuple(_tables_of(damaged, index)))
+    return PreviousIndex(index, manifest, segments, tuple(tables), tuple(_list_damaged(damaged, index)))
 
 
-def _tables_of(damaged: Sequence[StoredSegment], index: Path) -> list[KnownTable]:
+def _list_damaged(damaged: Sequence[StoredSegment], index: Path) -> list[KnownTable]:
     tables: list[KnownTable] = []
     for stored in damaged:
         with suppress(DamagedIndex, OSError):

@@ -61,7 +61,7 @@ def _is_gone(source: str) -> bool:
     return not (Location(source).is_url or os.path.lexists(source)) and os.path.isdir(os.path.dirname(source))
 
 
-def removed_by_hand(given: Mapping[str, str], manifest: Manifest) -> set[str]:
+def find_removed_by_hand(given: Mapping[str, str], manifest: Manifest) -> set[str]:
     """Return the tables that were removed by hand and are not named again now.
 
     A source that the index has is named every night; one that it has not is named to have its tables.

@@ -28,22 +28,22 @@ def require_given(
 
     `given` are those of them that the user names now; `confirmed` says that the user answers for all.
     """
-    known = _noted(index)
+    known = _read_digests(index)
     foreign = tuple(
         each for each in dict.fromkeys(sources) if _digest(each) not in known and each not in given
     )
     if foreign and not confirmed:
-        raise UntrustedSources(_refusal(foreign, index))
+        raise UntrustedSources(_explain_refusal(foreign, index))
     return foreign
 
 
 def remember_given(sources: Iterable[str], index: Path) -> str | None:
     """Note all sources of an index, once it is made from them; return a sentence if that can't be done."""
-    wanted, known = frozenset(map(_digest, sources)), _noted(index)
+    wanted, known = frozenset(map(_digest, sources)), _read_digests(index)
     if wanted <= known:
         return None
     try:
-        _note(known | wanted, index)
+        _write_digests(known | wanted, index)
     except OSError as problem:
         reason = problem.strerror or str(problem)
         return (
@@ -53,7 +53,7 @@ def remember_given(sources: Iterable[str], index: Path) -> str | None:
     return None
 
 
-def _refusal(foreign: tuple[str, ...], index: Path) -> str:
+def _explain_refusal(foreign: tuple[str, ...], index: Path) -> str:
     shown = ", ".join(map(quoted, foreign[:MOST_SHOWN]))
     more = f" and {len(foreign) - MOST_SHOWN} more" if len(foreign) > MOST_SHOWN else ""
     return (
@@ -73,10 +73,10 @@ def _digest(source: str) -> str:
     return sha256(source.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _noted(index: Path) -> frozenset[str]:
+def _read_digests(index: Path) -> frozenset[str]:
     """Read what was noted of an index; nothing, if another may have written it or it is damaged."""
     try:
-        with open(open_plain(_record_of(index)), encoding="utf-8") as file:
+        with open(open_plain(_find_record(index)), encoding="utf-8") as file:
             status = os.fstat(file.fileno())
             others_may_write = status.st_uid != os.geteuid() or status.st_mode & 0o022
             if others_may_write or status.st_size > LARGEST_RECORD:
@@ -87,8 +87,8 @@ def _noted(index: Path) -> frozenset[str]:
         return frozenset()
 
 
-def _note(digests: Collection[str], index: Path) -> None:
-    record = _record_of(index)
+def _write_digests(digests: Collection[str], index: Path) -> None:
+    record = _find_record(index)
     for folder in (record.parent.parent, record.parent):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     handle, written = tempfile.mkstemp(dir=record.parent, prefix=".new-")
@@ -103,7 +103,7 @@ def _note(digests: Collection[str], index: Path) -> None:
         raise
 
 
-def _record_of(index: Path) -> Path:
+def _find_record(index: Path) -> Path:
     return find_state_folder() / RECORDS / f"{_digest(_name_of(index))}.json"
 
 

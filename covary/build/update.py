@@ -16,13 +16,13 @@ from covary.build.options import BuildOptions
 from covary.build.previous import PreviousIndex, open_previous_index
 from covary.build.sources import (
     Source,
+    find_removed_by_hand,
     gather_sources,
     leave_out_gone_sources,
     leave_out_index,
     leave_out_removed,
     name_disk_faults,
     name_sources,
-    removed_by_hand,
 )
 from covary.build.trust import remember_given, require_given
 from covary.build.upkeep import mark_removed, merge_small_segments, write_segments
@@ -174,7 +174,7 @@ def update_index(
         sources = gather_sources(given, manifest, folder)
         confirmed = require_given(sources, given, folder, confirmed=options.trust_sources)
         previous = open_previous_index(folder, manifest, repair=options.repair)
-        away = removed_by_hand(given, manifest)
+        away = find_removed_by_hand(given, manifest)
         changes = _find_changes(sources, away, previous, options, runner)
         new = _read_tables(changes, previous.manifest, draft.folder, options.limits, runner, on_progress)
         if is_same_as_before(changes, new, previous.tables):
@@ -190,7 +190,7 @@ def update_index(
         if previous.segments:
             segments = merge_small_segments(segments, draft, manifest.config.scheme)
         updated = replace(manifest, segments=segments, sources=tuple(sources), excluded=tuple(sorted(away)))
-        change = _change(changes, new, updated, started)
+        change = _describe_change(changes, new, updated, started)
         # Not sooner: whoever confirms sources is shown them when the build is done, and not if it fails.
         forgotten = remember_given(sources, folder)
         if updated.to_json() != draft.before or len(previous.segments) < len(manifest.segments):
@@ -266,7 +266,7 @@ def _read_tables(
     return [open_segment(part) for part in parts]
 
 
-def _change(changes: Changes, new: Sequence[Segment], manifest: Manifest, started: float) -> Change:
+def _describe_change(changes: Changes, new: Sequence[Segment], manifest: Manifest, started: float) -> Change:
     tables = [row for segment in new for row in segment.table_list.select("name", "problem").iter_rows()]
     read = {name for name, problem in tables if problem is None}
     touched = {
@@ -299,10 +299,10 @@ def _refuse_emptiness(segments: Sequence[Segment], manifest: Manifest) -> None:
     left = tables.height - problems.height
     none = f"none of the {left:,} tables read has" if left > 1 else "the one table read has not"
     advice = "both a key column and a number column; name them with --key and --value"
-    raise NoTables(f"{none} {advice}{_skipped_words(problems)}")
+    raise NoTables(f"{none} {advice}{_describe_skipped(problems)}")
 
 
-def _skipped_words(problems: pl.DataFrame) -> str:
+def _describe_skipped(problems: pl.DataFrame) -> str:
     """Name some of the tables that were skipped, and why."""
     if problems.is_empty():
         return ""

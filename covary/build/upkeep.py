@@ -58,10 +58,10 @@ def merge_small_segments(
     few times at most, however long the index lives.
     """
     # Without those that hold no table: the same content may have come again, and with it the same name.
-    parts = [(stored, part) for stored in segments if (part := _part(stored, draft)).tables.size]
+    parts = [(stored, part) for stored in segments if (part := _open_part(stored, draft)).tables.size]
     weights = {stored.name: int(count_entries_by_table(part).sum()) for stored, part in parts}
     room = entries_per_segment(sum(weights.values()))
-    chosen = {stored.name for stored, part in parts if _mostly_dead(stored, part)}
+    chosen = {stored.name for stored, part in parts if _is_mostly_dead(stored, part)}
     small = {name for name, weight in weights.items() if weight <= room // 4}
     if len(small) > MOST_SMALL:
         chosen |= small
@@ -75,13 +75,13 @@ def merge_small_segments(
     return (*(stored for stored, _ in parts if stored.name not in chosen), *new)
 
 
-def _part(stored: StoredSegment, draft: Draft) -> Part:
+def _open_part(stored: StoredSegment, draft: Draft) -> Part:
     new = draft.folder / stored.name
     folder = new if new.exists() else segment_folder(draft.index, stored)
     return take_tables_but(open_segment(folder, stored), stored.removed)
 
 
-def _mostly_dead(stored: StoredSegment, part: Part) -> bool:
+def _is_mostly_dead(stored: StoredSegment, part: Part) -> bool:
     return len(stored.removed) > MOST_DEAD * part.segment.table_list.height
 
 
@@ -104,7 +104,7 @@ def compact_index(index: str | Path, on_progress: OnCount | None = None) -> Chan
     with _open_to_change(index) as (draft, manifest):
         for stored in manifest.segments:
             require_sound(draft.index, stored, manifest.config.scheme)  # or damage would be copied
-        parts = [_part(stored, draft) for stored in manifest.segments]
+        parts = [_open_part(stored, draft) for stored in manifest.segments]
         known = _list_known(draft, manifest)
         segments = _report_tables(merge_segments(parts, manifest.config.scheme), len(known), on_progress)
         compacted = replace(manifest, segments=write_segments(segments, draft))

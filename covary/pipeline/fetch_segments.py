@@ -54,25 +54,25 @@ def finish_task(
             with TemporaryDirectory(prefix="covary-", dir=watch.folder) as here:
                 Path(here, PARTS).mkdir()
                 work(replace(settings, scratch=here))
-                yield from _pieces(segment, Path(here, PARTS, segment))
+                yield from _cut_up(segment, Path(here, PARTS, segment))
     except OSError as problem:
         message = problem.strerror or str(problem)
-        yield _row(task=segment, error=problem.errno or errno.EIO, message=message)
+        yield _make_row(task=segment, error=problem.errno or errno.EIO, message=message)
     else:
-        yield _row(task=segment)
+        yield _make_row(task=segment)
 
 
-def _pieces(segment: str, folder: Path) -> Iterator[pa.RecordBatch]:
+def _cut_up(segment: str, folder: Path) -> Iterator[pa.RecordBatch]:
     for path in sorted(folder.iterdir()):
         with path.open("rb") as file:
             start = 0
             # A file without content is a piece too.
             while (content := file.read(PIECE_BYTES)) or not start:
-                yield _row(task=segment, file=path.name, start=start, size=len(content), content=content)
+                yield _make_row(task=segment, file=path.name, start=start, size=len(content), content=content)
                 start += len(content) or 1
 
 
-def _row(**answer: object) -> pa.RecordBatch:
+def _make_row(**answer: object) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([answer], schema=DONE)
 
 
@@ -103,14 +103,14 @@ def _fetch(kept: "DataFrame", answered: Answers, scratch: Path) -> None:
     for answer in answered:
         if answer["file"]:
             sizes[answer["task"]] = sizes.get(answer["task"], 0) + answer["size"]
-    for segments in _rounds(sizes):
+    for segments in _share_out(sizes):
         wanted = kept.filter(kept["file"].isNotNull() & kept["task"].isin(segments))
         _write(wanted.toLocalIterator(), scratch)
         for segment in segments:
             _put_in_place(segment, sizes[segment], scratch)
 
 
-def _rounds(sizes: dict[str, int]) -> list[list[str]]:
+def _share_out(sizes: dict[str, int]) -> list[list[str]]:
     """Share segments out, so that those of a round are not too large to come together."""
     rounds: list[list[str]] = []
     filled = ROUND_BYTES

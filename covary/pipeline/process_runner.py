@@ -16,7 +16,7 @@ from covary.pipeline.plan import GROUP_BYTES, Plan, TaskSettings
 from covary.pipeline.progress_log import note_progress
 from covary.pipeline.reading_process import IdleProcesses, open_processes
 from covary.pipeline.send_code import Parcels
-from covary.pipeline.tasks import chunk_starts, merge_table, sketch_one_chunk, sketch_one_group
+from covary.pipeline.tasks import merge_table, number_chunks, sketch_one_chunk, sketch_one_group
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -66,7 +66,7 @@ def _submit_plan(
 
     group_work = pickle.dumps((sketch_one_group, (Parcels(plan.groups), settings)))
     jobs = [threads.submit(do, group_work, number) for number in range(len(plan.groups))]
-    starts = chunk_starts(plan.large)
+    starts = number_chunks(plan.large)
     tables = Parcels(plan.large)
     chunk_work = pickle.dumps((sketch_one_chunk, (tables, starts, settings)))
     merge_work = pickle.dumps((merge_table, (tables, settings)))

@@ -40,7 +40,7 @@ def report_progress(logs: Path, total: int, on_progress: OnProgress | None) -> I
 
     def watch() -> None:
         while not finished.wait(POLL_SECONDS):
-            on_progress(_progress(logs, total))
+            on_progress(_add_up(logs, total))
 
     watcher = Thread(target=watch, daemon=True)
     watcher.start()
@@ -49,10 +49,10 @@ def report_progress(logs: Path, total: int, on_progress: OnProgress | None) -> I
     finally:
         finished.set()
         watcher.join()
-        on_progress(_progress(logs, total))
+        on_progress(_add_up(logs, total))
 
 
-def _progress(logs: Path, total: int) -> Progress:
+def _add_up(logs: Path, total: int) -> Progress:
     done: set[str] = set()
     reading: dict[str, None] = {}
     spark = "starting"

@@ -118,7 +118,7 @@ class Parcels(Generic[T]):
 @cache
 def _package() -> Path:
     """Write covary into a zip that is there as long as this process: Spark serves it from where it lies."""
-    content = dict(_content(files(PACKAGE), PACKAGE))
+    content = dict(_read_files(files(PACKAGE), PACKAGE))
     digest = sha256()
     for name, data in content.items():
         digest.update(f"{name} {len(data)} ".encode() + data)
@@ -130,9 +130,9 @@ def _package() -> Path:
     return zipped
 
 
-def _content(folder: Traversable, name: str) -> Iterator[tuple[str, bytes]]:
+def _read_files(folder: Traversable, name: str) -> Iterator[tuple[str, bytes]]:
     for item in sorted(folder.iterdir(), key=attrgetter("name")):
         if item.is_file():
             yield f"{name}/{item.name}", item.read_bytes()
         elif item.name != "__pycache__":
-            yield from _content(item, f"{name}/{item.name}")
+            yield from _read_files(item, f"{name}/{item.name}")

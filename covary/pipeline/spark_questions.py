@@ -99,7 +99,7 @@ def answer_some(state: tuple[str, str], options: QueryOptions, batches: Batches)
     """Answer the questions of one task."""
     for batch in batches:
         for row in batch.to_pylist():
-            yield pa.RecordBatch.from_pylist(_answer_rows(_opened(*state), row, options), ANSWER)
+            yield pa.RecordBatch.from_pylist(_answer_rows(_open_state(*state), row, options), ANSWER)
 
 
 def _answer_rows(index: Index, row: Row, options: QueryOptions) -> list[Row]:
@@ -154,7 +154,7 @@ def _best_pairs(
         first, end = int(numbers[0]), int(numbers[-1]) + 1
         numbered = spark.range(first, end, 1, end - first)
         done = numbered.mapInArrow(compare, as_spark_schema(COMPARISON)).toArrow()
-        best = merge_comparisons([best, *map(_comparison_from, done.to_pylist())], options.top)
+        best = merge_comparisons([best, *map(_read_comparison, done.to_pylist())], options.top)
         if on_progress:
             on_progress(columns * end // tasks, columns)
     return best
@@ -166,15 +166,15 @@ def compare_some(
     """Compare the columns of one task, given by its number among so many."""
     for batch in batches:
         for number in batch.column(0).to_pylist():
-            columns = _columns(*state)
+            columns = _list_columns(*state)
             # Every so-manieth: neighbours are of one table, and a table of popular keys costs more.
             some = range(number, columns.count, tasks)
-            compared = compare_columns(_opened(*state), columns, some, options, last_bin)
+            compared = compare_columns(_open_state(*state), columns, some, options, last_bin)
             row = {name: getattr(compared, name).tobytes() for name in Comparison.__slots__}
             yield pa.RecordBatch.from_pylist([row], COMPARISON)
 
 
-def _comparison_from(row: Mapping[str, bytes]) -> Comparison:
+def _read_comparison(row: Mapping[str, bytes]) -> Comparison:
     kinds: dict[str, type[np.generic]] = {"scores": np.float64, "chance": np.float64}
     return Comparison(**{name: np.frombuffer(part, kinds.get(name, np.int64)) for name, part in row.items()})
 
@@ -184,11 +184,11 @@ def _state_of(index: Index) -> tuple[str, str]:
 
 
 @lru_cache(maxsize=4)
-def _opened(path: str, manifest: str) -> Index:
+def _open_state(path: str, manifest: str) -> Index:
     """Open the state of an index that a job was begun with, once in a worker."""
     return Index.at(Path(path), parse_manifest(manifest))
 
 
 @lru_cache(maxsize=4)
-def _columns(path: str, manifest: str) -> Columns:
-    return list_columns(_opened(path, manifest))
+def _list_columns(path: str, manifest: str) -> Columns:
+    return list_columns(_open_state(path, manifest))

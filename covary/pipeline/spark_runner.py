@@ -32,11 +32,11 @@ from covary.pipeline.send_code import (
     ship_covary,
 )
 from covary.pipeline.session import is_local
-from covary.pipeline.spark_tables import ROWS_PER_BATCH, numbered_rows, partition_frames, sample_of
+from covary.pipeline.spark_tables import ROWS_PER_BATCH, number_rows, read_partition, take_sample
 from covary.pipeline.table_notes import describe_columns, make_record
 from covary.pipeline.tasks import (
-    chunk_starts,
     merge_table,
+    number_chunks,
     sketch_frames,
     sketch_one_chunk,
     sketch_one_group,
@@ -64,7 +64,7 @@ class SparkRunner:
         ship_covary(spark)
         if not is_local(spark):
             _wait_for_workers(spark, settings)
-        for job in _jobs(plan, settings, spark):
+        for job in _make_jobs(plan, settings, spark):
             _run(job, settings, spark)
 
 
@@ -76,15 +76,15 @@ def _run(job: "DataFrame", settings: TaskSettings, spark: "SparkSession") -> Non
         collect_segments(job, settings)
 
 
-def _jobs(plan: Plan, settings: TaskSettings, spark: "SparkSession") -> "Iterator[DataFrame]":
+def _make_jobs(plan: Plan, settings: TaskSettings, spark: "SparkSession") -> "Iterator[DataFrame]":
     if plan.groups:
-        numbers = spark.range(0, len(plan.groups), 1, _task_count(len(plan.groups)))
+        numbers = spark.range(0, len(plan.groups), 1, _count_tasks(len(plan.groups)))
         yield numbers.mapInArrow(as_numbered_task(sketch_one_group, Parcels(plan.groups), settings), DONE_SQL)
     if plan.large:
         tables = Parcels(plan.large)
         chunks = sum(len(table.chunks) for table in plan.large)
         numbers = spark.range(0, chunks, 1, chunks)
-        task = as_numbered_task(sketch_one_chunk, tables, chunk_starts(plan.large), settings)
+        task = as_numbered_task(sketch_one_chunk, tables, number_chunks(plan.large), settings)
         partials = numbers.mapInArrow(task, PARTIAL_SQL)
         yield partials.groupBy("table").applyInArrow(as_table_task(merge_table, tables, settings), DONE_SQL)
 
@@ -104,7 +104,7 @@ def sketch_spark_tables(
     try:
         for number, source in enumerate(tables, start=first):
             try:
-                table = decide_table(source, *sample_of(source, spark), settings)
+                table = decide_table(source, *take_sample(source, spark), settings)
                 if not table.pairs:
                     left_out.append(make_record(source, columns=describe_columns(table.roles, Tallies())))
                     continue
@@ -136,7 +136,7 @@ def _sketch_spark_table(
     number: int, table: LargeTable, settings: TaskSettings, spark: "SparkSession"
 ) -> None:
     note_progress(settings.scratch, f"spark-{number}", "reading", table.source.name)
-    rows = numbered_rows(table.source, tuple(table.roles.columns), spark)
+    rows = number_rows(table.source, tuple(table.roles.columns), spark)
     partials = rows.mapInArrow(as_task(sketch_partition, number, table, settings), PARTIAL_SQL)
     merge = as_table_task(merge_table, {number: table}, settings)
     ship_covary(spark)
@@ -147,11 +147,11 @@ def sketch_partition(
     number: int, table: LargeTable, settings: TaskSettings, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Sketch one partition of a table that Spark reads."""
-    part, frames = partition_frames(batches, tuple(table.roles.columns))
+    part, frames = read_partition(batches, tuple(table.roles.columns))
     yield sketch_frames(number, table, frames, part, settings)
 
 
-def _task_count(groups: int) -> int:
+def _count_tasks(groups: int) -> int:
     """Give a Spark task two groups where they are many: a task costs as much as five small tables."""
     return max(min(groups, FEW_TASKS), -(-groups // 2))
 

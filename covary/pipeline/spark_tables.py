@@ -24,7 +24,7 @@ PART = "covary_part"  # beside the rows, the number of the partition that they a
 ROWS_PER_BATCH = ("spark.sql.execution.arrow.maxRecordsPerBatch", "100000")
 
 
-def sample_of(source: TableSource, spark: "SparkSession") -> tuple[Layout, pl.DataFrame]:
+def take_sample(source: TableSource, spark: "SparkSession") -> tuple[Layout, pl.DataFrame]:
     """Some rows, to decide the columns' roles, and the columns that can serve."""
     some = open_spark_rows(source.location.text, spark).limit(SAMPLE_ROWS).toArrow()
     layout = Layout(find_plain_columns(some.schema))
@@ -35,13 +35,13 @@ def sample_of(source: TableSource, spark: "SparkSession") -> tuple[Layout, pl.Da
     return layout, sample[list(layout.columns)]
 
 
-def numbered_rows(source: TableSource, columns: tuple[str, ...], spark: "SparkSession") -> "DataFrame":
+def number_rows(source: TableSource, columns: tuple[str, ...], spark: "SparkSession") -> "DataFrame":
     """Some columns of all rows, each with the number of its partition."""
     wanted = [f"`{column.replace('`', '``')}`" for column in columns]
     return open_spark_rows(source.location.text, spark).selectExpr(*wanted, f"spark_partition_id() AS {PART}")
 
 
-def partition_frames(
+def read_partition(
     batches: Iterator[pa.RecordBatch], columns: tuple[str, ...]
 ) -> tuple[int, Iterator[pl.DataFrame]]:
     """The number of a partition, and its rows in frames of bounded size."""

@@ -19,7 +19,7 @@ from covary.tables.source import TableSource
 BAD_TABLE = (Exception, pl.exceptions.PanicException)
 
 
-def reason_of(problem: BaseException, table: TableSource) -> str:
+def explain_failure(problem: BaseException, table: TableSource) -> str:
     """Say in a line why a table could not be read."""
     if isinstance(problem, UnreadableTable):
         return problem.reason
@@ -36,7 +36,7 @@ def is_lasting(problem: BaseException, table: TableSource) -> bool:
 
 def record_failure(table: TableSource, problem: BaseException) -> TableRecord:
     """Write down a table that could not be read."""
-    return make_record(table, problem=reason_of(problem, table), lasting=is_lasting(problem, table))
+    return make_record(table, problem=explain_failure(problem, table), lasting=is_lasting(problem, table))
 
 
 def record_early_end(table: TableSource, problem: str, ended: Sequence[Ended]) -> TableRecord:

@@ -48,9 +48,9 @@ from covary.pipeline.send_code import Parcels
 from covary.pipeline.table_notes import (
     BAD_TABLE,
     describe_columns,
+    explain_failure,
     is_lasting,
     make_record,
-    reason_of,
     record_early_end,
     record_failure,
 )
@@ -250,7 +250,7 @@ def sketch_frames(
         rows = [pack_partial(number, partial, counted.rows) for partial in partials]
         rows.append(pack_unused(number, tallies, faults or Faults()))
     except BAD_TABLE as problem:
-        return _problem_row(number, reason_of(problem, table.source), is_lasting(problem, table.source))
+        return _problem_row(number, explain_failure(problem, table.source), is_lasting(problem, table.source))
     return pa.RecordBatch.from_pylist(rows, schema=PARTIAL)
 
 
@@ -329,7 +329,7 @@ def _find_rows_of_pairs(partials: pa.Table, table: LargeTable) -> tuple[dict[Col
     return rows_of_pairs, max(row_counts.values(), default=0)
 
 
-def chunk_starts(tables: Sequence[LargeTable]) -> tuple[int, ...]:
+def number_chunks(tables: Sequence[LargeTable]) -> tuple[int, ...]:
     """Number the chunks of several large tables one after the other; return the first number of each."""
     return tuple(accumulate((len(table.chunks) for table in tables), initial=0))[:-1]
 

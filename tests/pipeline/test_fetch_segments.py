@@ -70,5 +70,5 @@ def test_a_full_disk_is_told_wherever_it_is(tmp_path):
 
 def test_segments_come_in_rounds_that_are_not_too_large(monkeypatch):
     monkeypatch.setattr(delivery, "ROUND_BYTES", 10)
-    assert delivery._rounds({"a": 4, "b": 6, "c": 1, "d": 30, "e": 2}) == [["a", "b"], ["c"], ["d"], ["e"]]
-    assert delivery._rounds({}) == []
+    assert delivery._share_out({"a": 4, "b": 6, "c": 1, "d": 30, "e": 2}) == [["a", "b"], ["c"], ["d"], ["e"]]
+    assert delivery._share_out({}) == []
