@@ -1,8 +1,9 @@
 """What changed in a collection since it was indexed: tables to read, to forget and to leave alone."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from covary.build.options import BuildOptions
 from covary.index.segment_files import Segment
 from covary.index.table_records import TableRecord
 from covary.tables.discover import KnownNames, Listing
@@ -74,23 +75,16 @@ def list_tables(segments: Iterable[tuple[Segment, Sequence[int]]]) -> list[Known
     return known
 
 
-def names_to_keep(
-    known: Sequence[KnownTable], looked_into: Collection[str], *, keep_missing: bool
-) -> Callable[[Listing], KnownNames | None]:
-    """Give a function that tells the names by which tables go on to be known, if a listing lacks some.
-
-    The listing is of the sources that were `looked_into`.
-    """
-
-    def names_in(listing: Listing) -> KnownNames | None:
-        listing = add_emptied_sources(listing, known, looked_into)
-        present = {table.identity for table in listing.tables}
-        settled = {old.identity: old.name for old in known if old.problem is None}
-        absent = [old for old in known if old.problem is None and old.identity not in present]
-        taken = [old.name for old in absent if keep_missing or _is_out_of_reach(old, listing)]
-        return KnownNames(taken, settled) if taken else None
-
-    return names_in
+def choose_names_to_keep(
+    known: Sequence[KnownTable], looked_into: Collection[str], keep_missing: bool, listing: Listing
+) -> KnownNames | None:
+    """Choose the names by which tables go on to be known, if a listing of the sources lacks some."""
+    listing = add_emptied_sources(listing, known, looked_into)
+    present = {table.identity for table in listing.tables}
+    settled = {old.identity: old.name for old in known if old.problem is None}
+    absent = [old for old in known if old.problem is None and old.identity not in present]
+    taken = [old.name for old in absent if keep_missing or _is_out_of_reach(old, listing)]
+    return KnownNames(taken, settled) if taken else None
 
 
 def add_emptied_sources(
@@ -132,18 +126,8 @@ def _is_out_of_reach(old: KnownTable, listing: Listing) -> bool:
     return any(each.may_hold and f"{old.path}/".startswith(f"{each.path}/") for each in listing.skipped)
 
 
-def compare(
-    listing: Listing,
-    known: Sequence[KnownTable],
-    *,
-    keep_missing: bool = False,
-    try_again: Callable[[str], bool] = lambda problem: False,
-) -> Changes:
-    """Hold what a collection is now against what an index knows of it.
-
-    `keep_missing` keeps tables that are gone from their source. `try_again` says of a problem whether a table
-    that had it is read again though it has not changed.
-    """
+def compare(listing: Listing, known: Sequence[KnownTable], options: BuildOptions) -> Changes:
+    """Hold what a collection is now against what an index knows of it."""
     present = {table.identity: table for table in listing.tables}
     left_out = {
         (skipped.path, skipped.reason.text): skipped for skipped in (*listing.skipped, *listing.unlisted)
@@ -157,7 +141,7 @@ def compare(
     kept = still_bad = 0
     for old in known:
         table = present.get(old.identity)
-        if table is not None and _is_unchanged(old, table) and not (old.problem and try_again(old.problem)):
+        if table is not None and _is_unchanged(old, table, options):
             current.add(old.identity)
             kept += old.problem is None
             still_bad += old.problem is not None
@@ -168,7 +152,7 @@ def compare(
         elif old.problem and (old.path, old.problem) in left_out:
             del left_out[old.path, old.problem]
             still_bad += 1
-        elif old.problem is None and (keep_missing or _is_out_of_reach(old, listing)):
+        elif old.problem is None and (options.keep_missing or _is_out_of_reach(old, listing)):
             current.add(old.identity)
             kept += 1
         else:
@@ -190,12 +174,12 @@ def compare(
     )
 
 
-def _is_unchanged(old: KnownTable, table: TableSource) -> bool:
+def _is_unchanged(old: KnownTable, table: TableSource, options: BuildOptions) -> bool:
     # A name changes when another table comes that would have had it.
     if (old.name, old.source) != (writable(table.name), table.source):
         return False
-    if old.problem and not old.version:  # it may be readable now, as it is
-        return False
+    if old.problem and (not old.version or options.repair or options.limits.allow_more(old.problem)):
+        return False  # it may be readable now, as it is
     if table.checksum is not None:
         return table.checksum == old.checksum
     return table.version == old.version != ""

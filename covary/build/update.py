@@ -5,13 +5,20 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING
 
 import polars as pl
 
-from covary.build.changes import Changes, add_emptied_sources, compare, is_same_as_before, names_to_keep
+from covary.build.changes import (
+    Changes,
+    add_emptied_sources,
+    choose_names_to_keep,
+    compare,
+    is_same_as_before,
+)
 from covary.build.options import BuildOptions
 from covary.build.previous import PreviousIndex, open_previous_index
 from covary.build.sources import (
@@ -209,7 +216,7 @@ def _find_changes(
     known = previous.tables
     # To repair is to look everywhere: it may not be known any more what a source held.
     there = sources if options.repair else leave_out_gone_sources(sources, previous.manifest, known)
-    keep = names_to_keep(known, there, keep_missing=options.keep_missing)
+    keep = partial(choose_names_to_keep, known, there, options.keep_missing)
     with name_disk_faults(), open_processes(LOOK_AT_ONCE) as processes:
         look = look_in_processes(processes, options.limits)
         listing = find_tables(list(there.values()), previous.manifest.sources, keep, runner.session, look)
@@ -217,12 +224,7 @@ def _find_changes(
     listing = leave_out_removed(away, listing, sources)
     if options.checksum:
         listing = add_checksums(listing)
-    changes = compare(
-        listing,
-        known,
-        keep_missing=options.keep_missing,
-        try_again=lambda problem: options.repair or options.limits.allow_more(problem),
-    )
+    changes = compare(listing, known, options)
     return replace(changes, left_out=(*changes.left_out, *previous.lost_tables(listing)))
 
 
