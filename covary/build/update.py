@@ -46,7 +46,7 @@ from covary.pipeline.plan import PARTS, PROGRESS, TaskSettings
 from covary.pipeline.progress_log import report_progress
 from covary.pipeline.reading_process import open_processes
 from covary.pipeline.runner import Runner, open_runner
-from covary.pipeline.spark_runner import sketch_spark_tables
+from covary.pipeline.spark_tables import sketch_spark_tables
 from covary.pipeline.tasks import plan_apart
 from covary.progress import OnProgress
 from covary.query.ask import Index

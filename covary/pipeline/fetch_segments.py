@@ -17,9 +17,10 @@ from covary.errors import CannotWrite
 from covary.index.commit import explain_write_error
 from covary.pipeline.plan import PARTS, TaskSettings
 from covary.pipeline.reading_process import UNWATCHED, Watch
+from covary.pipeline.session import is_local
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 PIECE_BYTES = 4 << 20  # far below what Spark Connect takes as one message
 ROUND_BYTES = 256 << 20  # brought home at once: Spark's driver refuses answers of a gigabyte
@@ -84,10 +85,13 @@ def require_done(answers: Answers, settings: TaskSettings) -> None:
             raise explain_write_error(index, OSError(answer["error"], answer["message"]))
 
 
-def collect_segments(answers: "DataFrame", settings: TaskSettings) -> None:
-    """Run tasks whose answers may hold files, and write these into the scratch folder."""
+def collect_segments(job: "DataFrame", settings: TaskSettings, spark: "SparkSession") -> None:
+    """Run a job whose tasks make segments; files among their answers are written into the scratch folder."""
+    if is_local(spark):
+        require_done(job.collect(), settings)
+        return
     # Kept by the workers, so that no task runs twice: all run at once here, and the files come after.
-    kept = answers.persist()
+    kept = job.persist()
     answered = kept.drop("content").collect()
     try:
         require_done(answered, settings)

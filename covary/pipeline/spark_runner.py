@@ -4,24 +4,15 @@ DataFrame API alone, so that it runs through Spark Connect too. Spark drives, th
 never shuffled.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from threading import Timer
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from covary.columns.unused_cells import Tallies
-from covary.errors import CannotWrite, UnreadableTable
-from covary.index.table_records import TableRecord
-from covary.pipeline.fetch_segments import DONE, collect_segments, require_done
+from covary.pipeline.fetch_segments import DONE, collect_segments
 from covary.pipeline.partial_rows import PARTIAL
-from covary.pipeline.plan import (
-    LargeTable,
-    Plan,
-    TaskSettings,
-    decide_table,
-    table_name,
-)
+from covary.pipeline.plan import Plan, TaskSettings
 from covary.pipeline.progress_log import note_progress
 from covary.pipeline.send_code import (
     Parcels,
@@ -32,17 +23,7 @@ from covary.pipeline.send_code import (
     ship_covary,
 )
 from covary.pipeline.session import is_local
-from covary.pipeline.spark_tables import ROWS_PER_BATCH, number_rows, read_partition, take_sample
-from covary.pipeline.table_notes import describe_columns, make_record
-from covary.pipeline.tasks import (
-    merge_table,
-    number_chunks,
-    sketch_frames,
-    sketch_one_chunk,
-    sketch_one_group,
-)
-from covary.tables.source import TableSource
-from covary.tables.spark_catalog import describe_spark_error
+from covary.pipeline.tasks import merge_table, number_chunks, sketch_one_chunk, sketch_one_group
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -65,15 +46,7 @@ class SparkRunner:
         if not is_local(spark):
             _wait_for_workers(spark, settings)
         for job in _make_jobs(plan, settings, spark):
-            _run(job, settings, spark)
-
-
-def _run(job: "DataFrame", settings: TaskSettings, spark: "SparkSession") -> None:
-    """Run a job whose tasks make segments, and see that all of these come to the scratch folder."""
-    if is_local(spark):
-        require_done(job.collect(), settings)
-    else:
-        collect_segments(job, settings)
+            collect_segments(job, settings, spark)
 
 
 def _make_jobs(plan: Plan, settings: TaskSettings, spark: "SparkSession") -> "Iterator[DataFrame]":
@@ -87,68 +60,6 @@ def _make_jobs(plan: Plan, settings: TaskSettings, spark: "SparkSession") -> "It
         task = as_numbered_task(sketch_one_chunk, tables, number_chunks(plan.large), settings)
         partials = numbers.mapInArrow(task, PARTIAL_SQL)
         yield partials.groupBy("table").applyInArrow(as_table_task(merge_table, tables, settings), DONE_SQL)
-
-
-def sketch_spark_tables(
-    tables: Sequence[TableSource], first: int, settings: TaskSettings, spark: "SparkSession"
-) -> tuple[list[str], list[TableRecord]]:
-    """Sketch tables that Spark reads; return the names of their segments, and records of those that failed.
-
-    `first` is the number of the first one, among the large tables of a build.
-    """
-    name, wanted = ROWS_PER_BATCH
-    before = spark.conf.get(name)
-    spark.conf.set(name, wanted)
-    segments: list[str] = []
-    left_out: list[TableRecord] = []
-    try:
-        for number, source in enumerate(tables, start=first):
-            try:
-                table = decide_table(source, *take_sample(source, spark), settings)
-                if not table.pairs:
-                    left_out.append(make_record(source, columns=describe_columns(table.roles, Tallies())))
-                    continue
-                _sketch_spark_table(number, table, settings, spark)
-                segments.append(table_name(number))
-            except CannotWrite:
-                raise
-            except Exception as problem:
-                if not _is_up(spark):  # no fault of the table's
-                    raise
-                if isinstance(problem, UnreadableTable):
-                    reason = problem.reason
-                else:
-                    reason = describe_spark_error(problem, source.location.text)
-                left_out.append(make_record(source, problem=reason))
-    finally:
-        spark.conf.set(name, str(before))
-    return segments, left_out
-
-
-def _is_up(spark: "SparkSession") -> bool:
-    try:
-        return len(spark.range(0, 1, 1, 1).collect()) == 1
-    except Exception:
-        return False
-
-
-def _sketch_spark_table(
-    number: int, table: LargeTable, settings: TaskSettings, spark: "SparkSession"
-) -> None:
-    note_progress(settings.scratch, f"spark-{number}", "reading", table.source.name)
-    rows = number_rows(table.source, tuple(table.roles.columns), spark)
-    partials = rows.mapInArrow(as_task(sketch_partition, number, table, settings), PARTIAL_SQL)
-    merge = as_table_task(merge_table, {number: table}, settings)
-    ship_covary(spark)
-    _run(partials.groupBy("table").applyInArrow(merge, DONE_SQL), settings, spark)
-
-
-def sketch_partition(
-    number: int, table: LargeTable, settings: TaskSettings, batches: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    """Sketch one partition of a table that Spark reads."""
-    part, frames = read_partition(batches, tuple(table.roles.columns))
-    yield sketch_frames(number, table, frames, part, settings)
 
 
 def _count_tasks(groups: int) -> int:
