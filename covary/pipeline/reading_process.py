@@ -232,10 +232,11 @@ class _Process:
         self._seconds_to_wait = POLL_SECONDS
 
     def is_ready(self) -> bool:
-        """Whether it lives and is idle, and was started by this process for the covary that it has now."""
+        """Whether it can be given work: it is idle, and lives as long as the thread that started it."""
+        # One may have been started before this process was forked, or for another covary than this one's.
         if self._owner != os.getpid() or self._path != sys.path:
             return False
-        return self._is_idle and self._started.poll() is None  # it ends with the thread that started it
+        return self._is_idle and self._started.poll() is None
 
     def kill(self) -> None:
         """End it, and all that it started."""
@@ -257,9 +258,9 @@ class _Process:
         try:
             unknown = None if self._knows is work else work
             environment = None if os.environ == self._environment else dict(os.environ)
-            request = pickle.dumps((unknown, environment, given, list(ended), folder), protocol=5)
+            request = (unknown, environment, given, list(ended), folder)
             with suppress(BrokenPipeError):  # it has ended: that is seen at its answers
-                _send(self._requests, request)
+                _send(self._requests, pickle.dumps(request, protocol=5))
             self._knows, self._environment = work, dict(os.environ)
             while True:
                 kind, content = self._next()
