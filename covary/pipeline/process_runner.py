@@ -13,7 +13,7 @@ import pyarrow as pa
 from covary.errors import CovaryError
 from covary.pipeline.fetch_segments import require_done
 from covary.pipeline.plan import GROUP_BYTES, Plan, TaskSettings
-from covary.pipeline.progress_log import note_progress
+from covary.pipeline.progress_log import open_log
 from covary.pipeline.reading_process import IdleProcesses, open_processes
 from covary.pipeline.send_code import Parcels
 from covary.pipeline.tasks import merge_table, number_chunks, sketch_one_chunk, sketch_one_group
@@ -29,7 +29,8 @@ class ProcessRunner:
 
     def run(self, plan: Plan, settings: TaskSettings) -> None:
         """Run all tasks of a plan; their segments are then in the scratch folder."""
-        note_progress(settings.scratch, "process", "without")
+        with open_log(settings.scratch, "process") as note:
+            note("without")
         count, stop = _count_processes(plan), Event()
         with open_processes(count) as processes, ThreadPoolExecutor(count, "covary-build") as threads:
             idle = IdleProcesses(processes)

@@ -1,9 +1,10 @@
 """How far a build is: the logs that its tasks write, and what they say together."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from threading import Event, Thread
+from typing import IO
 
 from covary.pipeline.plan import PROGRESS
 from covary.progress import OnProgress, Progress
@@ -11,11 +12,25 @@ from covary.progress import OnProgress, Progress
 POLL_SECONDS = 0.2
 
 
-def note_progress(scratch: str, task: str, event: str, table: str = "") -> None:
-    """Note in the log of a task what it is doing, where the build's own process can see it."""
-    # Progress is a courtesy: where it can't be written, the segment will say so.
-    with suppress(OSError), Path(scratch, PROGRESS, task).open("ab", buffering=0) as log:
-        log.write(f"{event}\t{as_logged(table)}\n".encode())
+@contextmanager
+def open_log(scratch: str, task: str) -> Iterator[Callable[..., None]]:
+    """Give a function that notes what a task is doing, and at which table, where the build's process sees it.
+
+    The log stays open as long as the task is done: by that it can be seen which process does it.
+    """
+    with ExitStack() as open_files:
+        log: IO[bytes] | None = None
+        # Progress is a courtesy: where it can't be written, the segment will say so.
+        with suppress(OSError):
+            path = Path(scratch, PROGRESS, task)
+            log = open_files.enter_context(path.open("ab", buffering=0))
+
+        def note(event: str, table: str = "") -> None:
+            with suppress(OSError):
+                if log:
+                    log.write(f"{event}\t{as_logged(table)}\n".encode())
+
+        yield note
 
 
 def as_logged(table: str) -> str:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from covary.pipeline.fetch_segments import DONE, collect_segments
 from covary.pipeline.partial_rows import PARTIAL
 from covary.pipeline.plan import Plan, TaskSettings
-from covary.pipeline.progress_log import note_progress
+from covary.pipeline.progress_log import open_log
 from covary.pipeline.send_code import (
     Parcels,
     as_numbered_task,
@@ -69,15 +69,16 @@ def _count_tasks(groups: int) -> int:
 
 def _wait_for_workers(spark: "SparkSession", settings: TaskSettings) -> None:
     """Run one empty task: Spark waits for a worker without an end or a word, so after a while we tell."""
-    too_long = Timer(SECONDS_TO_WAIT, note_progress, (settings.scratch, "spark", "waiting"))
-    too_long.daemon = True
-    too_long.start()
-    try:
-        spark.range(0, 1, 1, 1).mapInArrow(as_task(answer), "id long").collect()
-    finally:
-        too_long.cancel()
-        too_long.join()
-    note_progress(settings.scratch, "spark", "working")
+    with open_log(settings.scratch, "spark") as note:
+        too_long = Timer(SECONDS_TO_WAIT, note, ["waiting"])
+        too_long.daemon = True
+        too_long.start()
+        try:
+            spark.range(0, 1, 1, 1).mapInArrow(as_task(answer), "id long").collect()
+        finally:
+            too_long.cancel()
+            too_long.join()
+        note("working")
 
 
 def answer(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

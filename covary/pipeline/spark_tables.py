@@ -15,7 +15,7 @@ from covary.errors import CannotWrite, UnreadableTable
 from covary.index.table_records import TableRecord
 from covary.pipeline.fetch_segments import collect_segments
 from covary.pipeline.plan import LargeTable, TaskSettings, decide_table, table_name
-from covary.pipeline.progress_log import note_progress
+from covary.pipeline.progress_log import open_log
 from covary.pipeline.send_code import as_table_task, as_task, ship_covary
 from covary.pipeline.spark_runner import DONE_SQL, PARTIAL_SQL
 from covary.pipeline.table_notes import describe_columns, make_record
@@ -90,7 +90,8 @@ def _take_sample(source: TableSource, spark: "SparkSession") -> tuple[Layout, pl
 def _sketch_spark_table(
     number: int, table: LargeTable, settings: TaskSettings, spark: "SparkSession"
 ) -> None:
-    note_progress(settings.scratch, f"spark-{number}", "reading", table.source.name)
+    with open_log(settings.scratch, f"spark-{number}") as note:
+        note("reading", table.source.name)
     columns = [f"`{column.replace('`', '``')}`" for column in table.roles.columns]
     rows = open_spark_rows(table.source.location.text, spark).selectExpr(
         *columns, f"spark_partition_id() AS {PART}"

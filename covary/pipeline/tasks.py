@@ -42,7 +42,7 @@ from covary.pipeline.plan import (
     plan,
     table_name,
 )
-from covary.pipeline.progress_log import as_logged, note_progress, read_log
+from covary.pipeline.progress_log import as_logged, open_log, read_log
 from covary.pipeline.reading_process import DIED, UNWATCHED, Ended, Watch, lasting_process
 from covary.pipeline.send_code import Parcels
 from covary.pipeline.table_notes import (
@@ -76,25 +76,25 @@ def sketch_group(
 ) -> None:
     """Read, sketch and finish whole tables, and write them as one segment."""
     task, limits = f"group-{number}", settings.limits
-    note = partial(note_progress, settings.scratch, task)
     ends = ends_before(settings, task, watch)
     finished: list[Finished] = []
-    for number_in_group, table in enumerate(tables):
-        kept = watch.folder / str(number_in_group) if watch.is_again and watch.folder else None
-        if kept and kept.exists():
-            finished.append(pickle.loads(kept.read_bytes()))
-            continue
-        note("reading", table.name)
-        if problem := why_give_up(before := ends(table.name)):
-            finished.append((record_early_end(table, problem, before), []))
-        else:
-            watch.begin(table.name, limits.seconds_for(table), limits.memory_for(table))
-            finished.append(_sketch_whole(table, settings))
-        note("done", table.name)
-        if kept:  # so that a third process need not read it again
-            draft = kept.with_suffix(".part")
-            draft.write_bytes(pickle.dumps(finished[-1]))
-            draft.rename(kept)
+    with open_log(settings.scratch, task) as note:
+        for number_in_group, table in enumerate(tables):
+            kept = watch.folder / str(number_in_group) if watch.is_again and watch.folder else None
+            if kept and kept.exists():
+                finished.append(pickle.loads(kept.read_bytes()))
+                continue
+            note("reading", table.name)
+            if problem := why_give_up(before := ends(table.name)):
+                finished.append((record_early_end(table, problem, before), []))
+            else:
+                watch.begin(table.name, limits.seconds_for(table), limits.memory_for(table))
+                finished.append(_sketch_whole(table, settings))
+            note("done", table.name)
+            if kept:  # so that a third process need not read it again
+                draft = kept.with_suffix(".part")
+                draft.write_bytes(pickle.dumps(finished[-1]))
+                draft.rename(kept)
     watch.begin(WRITING, memory=max(map(limits.memory_for, tables)))
     if problem := why_give_up(before := ends(WRITING)):
         finished = [(record_early_end(table, problem, before), []) for table in tables]
@@ -218,13 +218,14 @@ def sketch_chunk(
     ends = ends_before(settings, task, watch)(source.name)
     if problem := why_give_up(ends):
         return _problem_row(number, problem, is_of_the_table(ends, source))
-    note_progress(settings.scratch, task, "reading", source.name)
-    limits, parts = settings.limits, len(table.chunks)
-    watch.begin(source.name, limits.seconds_for(source, parts), limits.memory_for(source, parts))
-    faults = Faults()
-    frames = read_chunk(chunk, table.layout, table.roles.columns, faults)
-    partials = sketch_frames(number, table, frames, chunk.number, settings, faults)
-    note_progress(settings.scratch, task, "sketched", source.name)
+    with open_log(settings.scratch, task) as note:
+        note("reading", source.name)
+        limits, parts = settings.limits, len(table.chunks)
+        watch.begin(source.name, limits.seconds_for(source, parts), limits.memory_for(source, parts))
+        faults = Faults()
+        frames = read_chunk(chunk, table.layout, table.roles.columns, faults)
+        partials = sketch_frames(number, table, frames, chunk.number, settings, faults)
+        note("sketched", source.name)
     return partials
 
 
@@ -265,15 +266,16 @@ def merge_chunks(
     """Merge the partial sketches of a large table and write it as a segment of its own."""
     source, task = table.source, f"merge-{number}"
     ends = ends_before(settings, task, watch)(source.name)
-    note_progress(settings.scratch, task, "reading", source.name)
-    if problem := why_give_up(ends):
-        finished: Finished = record_early_end(source, problem, ends), []
-    else:
-        limits, parts = settings.limits, max(1, len(table.chunks))
-        watch.begin(source.name, limits.seconds_for(source), limits.memory_for(source, parts))
-        finished = _merge_partials(table, partials, settings)
-    write_part(build_segment([finished]), Path(settings.scratch, PARTS, table_name(number)))
-    note_progress(settings.scratch, task, "done", source.name)
+    with open_log(settings.scratch, task) as note:
+        note("reading", source.name)
+        if problem := why_give_up(ends):
+            finished: Finished = record_early_end(source, problem, ends), []
+        else:
+            limits, parts = settings.limits, max(1, len(table.chunks))
+            watch.begin(source.name, limits.seconds_for(source), limits.memory_for(source, parts))
+            finished = _merge_partials(table, partials, settings)
+        write_part(build_segment([finished]), Path(settings.scratch, PARTS, table_name(number)))
+        note("done", source.name)
 
 
 def _merge_partials(table: LargeTable, partials: pa.Table, settings: TaskSettings) -> Finished:
