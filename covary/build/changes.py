@@ -1,15 +1,16 @@
 """What changed in a collection since it was indexed: tables to read, to forget and to leave alone."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from covary.build.options import BuildOptions
 from covary.index.segment_files import Segment
 from covary.index.table_records import TableRecord
 from covary.tables.discover import KnownNames, Listing
 from covary.tables.local import matches
 from covary.tables.location import writable
 from covary.tables.skipped import Reason, SkippedSource, Why
-from covary.tables.source import Identity, TableSource
+from covary.tables.source import Identity, TableSource, locate_table
 
 KNOWN = ("name", "path", "member", "version", "checksum", "problem", "source")
 
@@ -33,6 +34,11 @@ class KnownTable:
         """What it is known by from one build to the next."""
         return self.path, self.member
 
+    @property
+    def location(self) -> str:
+        """Where it is, and which table of what is there."""
+        return locate_table(self.path, self.member)
+
 
 @dataclass(frozen=True, slots=True)
 class Changes:
@@ -40,7 +46,7 @@ class Changes:
 
     Attributes:
         read: tables to read, new and changed.
-        left_out: what was found and can't be read, as far as the index does not say so already.
+        left_out: what is there and can't be read, as far as the index does not say so already.
         dead: tables that go, by segment: those that are gone, and older versions of those to read.
         replaced: names of those that the index holds an older version of.
         removed: names of those that are gone.
@@ -69,26 +75,16 @@ def list_tables(segments: Iterable[tuple[Segment, Sequence[int]]]) -> list[Known
     return known
 
 
-def names_to_keep(
-    known: Sequence[KnownTable], looked_into: Collection[str], *, keep_missing: bool
-) -> Callable[[Listing], KnownNames | None]:
-    """Give a function that tells the names by which tables go on to be known, if a listing lacks some.
-
-    Args:
-        known: tables of the index.
-        looked_into: the sources that the listing is of.
-        keep_missing: whether tables stay in the index that are gone from their source.
-    """
-
-    def names_in(listing: Listing) -> KnownNames | None:
-        listing = add_emptied_sources(listing, known, looked_into)
-        present = {table.identity for table in listing.tables}
-        settled = {old.identity: old.name for old in known if old.problem is None}
-        absent = [old for old in known if old.problem is None and old.identity not in present]
-        taken = [old.name for old in absent if keep_missing or _is_out_of_reach(old, listing)]
-        return KnownNames(taken, settled) if taken else None
-
-    return names_in
+def choose_names_to_keep(
+    known: Sequence[KnownTable], looked_into: Collection[str], keep_missing: bool, listing: Listing
+) -> KnownNames | None:
+    """Choose the names by which tables go on to be known, if a listing of the sources lacks some."""
+    listing = add_emptied_sources(listing, known, looked_into)
+    present = {table.identity for table in listing.tables}
+    settled = {old.identity: old.name for old in known if old.problem is None}
+    absent = [old for old in known if old.problem is None and old.identity not in present]
+    taken = [old.name for old in absent if keep_missing or _is_out_of_reach(old, listing)]
+    return KnownNames(taken, settled) if taken else None
 
 
 def add_emptied_sources(
@@ -130,21 +126,8 @@ def _is_out_of_reach(old: KnownTable, listing: Listing) -> bool:
     return any(each.may_hold and f"{old.path}/".startswith(f"{each.path}/") for each in listing.skipped)
 
 
-def compare(
-    listing: Listing,
-    known: Sequence[KnownTable],
-    *,
-    keep_missing: bool = False,
-    try_again: Callable[[str], bool] = lambda problem: False,
-) -> Changes:
-    """Hold what a collection is now against what an index knows of it.
-
-    Args:
-        listing: of the collection.
-        known: tables of the index.
-        keep_missing: whether tables stay in the index that are gone from their source.
-        try_again: tells of a problem whether to read a table again that had it, though it has not changed.
-    """
+def compare(listing: Listing, known: Sequence[KnownTable], options: BuildOptions) -> Changes:
+    """Hold what a collection is now against what an index knows of it."""
     present = {table.identity: table for table in listing.tables}
     left_out = {
         (skipped.path, skipped.reason.text): skipped for skipped in (*listing.skipped, *listing.unlisted)
@@ -158,7 +141,7 @@ def compare(
     kept = still_bad = 0
     for old in known:
         table = present.get(old.identity)
-        if table is not None and _is_unchanged(old, table) and not (old.problem and try_again(old.problem)):
+        if table is not None and _is_unchanged(old, table, options):
             current.add(old.identity)
             kept += old.problem is None
             still_bad += old.problem is not None
@@ -169,7 +152,7 @@ def compare(
         elif old.problem and (old.path, old.problem) in left_out:
             del left_out[old.path, old.problem]
             still_bad += 1
-        elif old.problem is None and (keep_missing or _is_out_of_reach(old, listing)):
+        elif old.problem is None and (options.keep_missing or _is_out_of_reach(old, listing)):
             current.add(old.identity)
             kept += 1
         else:
@@ -191,12 +174,12 @@ def compare(
     )
 
 
-def _is_unchanged(old: KnownTable, table: TableSource) -> bool:
+def _is_unchanged(old: KnownTable, table: TableSource, options: BuildOptions) -> bool:
     # A name changes when another table comes that would have had it.
     if (old.name, old.source) != (writable(table.name), table.source):
         return False
-    if old.problem and not old.version:  # it may be readable now, as it is
-        return False
+    if old.problem and (not old.version or options.repair or options.limits.allow_more(old.problem)):
+        return False  # it may be readable now, as it is
     if table.checksum is not None:
         return table.checksum == old.checksum
     return table.version == old.version != ""

@@ -65,22 +65,22 @@ class BuildOptions:
             "size": (self.size, asked.config.size, current.config.size),
             "aggregate": (self.aggregates, asked.config.aggregates, current.config.aggregates),
             "hash": (self.hash, asked.config.hash, current.config.hash),
-            "keys": (self.key_text, *(_key_text(each.config.normaliser) for each in (asked, current))),
+            "keys": (self.key_text, *(_name_key_text(each.config.normaliser) for each in (asked, current))),
             "key": (self.keys, asked.keys, current.keys),
             "value": (self.values, asked.values, current.values),
         }
         for option, (given, wanted, has) in compared.items():
             if given is not None and wanted != has:
                 raise CovaryError(
-                    f"{index} was made with --{option} {_words(has)}, not {_words(wanted)}: leave it out, "
+                    f"{index} was made with --{option} {_show(has)}, not {_show(wanted)}: leave it out, "
                     f"or start over with --fresh"
                 )
         return current
 
 
-def _key_text(normaliser: str) -> str:
+def _name_key_text(normaliser: str) -> str:
     return next((name for name, known in NORMALISERS.items() if known == normaliser), normaliser)
 
 
-def _words(setting: object) -> str:
+def _show(setting: object) -> str:
     return (", ".join(map(str, setting)) or "of any column") if isinstance(setting, tuple) else str(setting)

@@ -18,14 +18,10 @@ DAMAGED = "it was damaged in the index and is not to be found in its source now"
 
 @dataclass(frozen=True, slots=True)
 class PreviousIndex:
-    """What can be kept of an index.
+    """What can be kept of an index: its whole segments, with the tables that they hold.
 
-    Attributes:
-        folder: of the index.
-        manifest: its settings and sources; of a new index those that it is to have.
-        segments: those that are whole.
-        tables: that they hold.
-        damaged: the tables of the other segments, as far as these can be read.
+    The manifest of a new index says what it is to be. `damaged` are the tables of all other segments, as far
+    as these can be read.
     """
 
     folder: Path
@@ -64,10 +60,10 @@ def open_previous_index(index: Path, manifest: Manifest, *, repair: bool) -> Pre
             whole.append((stored, segment))
     segments = tuple(stored for stored, _ in whole)
     tables = list_tables((segment, stored.removed) for stored, segment in whole)
-    return PreviousIndex(index, manifest, segments, tuple(tables), tuple(_tables_of(damaged, index)))
+    return PreviousIndex(index, manifest, segments, tuple(tables), tuple(_list_damaged(damaged, index)))
 
 
-def _tables_of(damaged: Sequence[StoredSegment], index: Path) -> list[KnownTable]:
+def _list_damaged(damaged: Sequence[StoredSegment], index: Path) -> list[KnownTable]:
     tables: list[KnownTable] = []
     for stored in damaged:
         with suppress(DamagedIndex, OSError):

@@ -18,16 +18,22 @@ from covary.tables.source import locate_table
 Source = str | os.PathLike[str]
 
 
-def gather_sources(named: Sequence[Source], manifest: Manifest, folder: Path) -> dict[str, str]:
-    """Return every source of an index by the name it is remembered by, as it was given now or before."""
+def name_sources(sources: Sequence[Source]) -> dict[str, str]:
+    """Return the sources that are given now, by the names that an index remembers them by."""
     given: dict[str, str] = {}
-    for source in [os.fspath(each) for each in named]:
+    for source in [os.fspath(each) for each in sources]:
         name = name_source(source)
         if Secrets.of(given.setdefault(name, source)) != Secrets.of(source):
             raise CovaryError(f"{name} is named twice, each time with another user or password; name it once")
+    return given
+
+
+def gather_sources(given: Mapping[str, str], manifest: Manifest, folder: Path) -> dict[str, str]:
+    """Return every source of an index by its name, as it was given now or before."""
     if not (given or manifest.sources):
         raise CovaryError(f"name what to index: covary index SOURCE... --into {folder}")
-    return dict(sorted(({source: source for source in manifest.sources} | given).items()))
+    remembered = {source: source for source in manifest.sources}
+    return dict(sorted({**remembered, **given}.items()))
 
 
 def leave_out_gone_sources(
@@ -55,13 +61,12 @@ def _is_gone(source: str) -> bool:
     return not (Location(source).is_url or os.path.lexists(source)) and os.path.isdir(os.path.dirname(source))
 
 
-def removed_by_hand(named: Sequence[Source], manifest: Manifest) -> set[str]:
+def find_removed_by_hand(given: Mapping[str, str], manifest: Manifest) -> set[str]:
     """Return the tables that were removed by hand and are not named again now.
 
     A source that the index has is named every night; one that it has not is named to have its tables.
     """
-    given = {name_source(os.fspath(source)) for source in named}
-    new = given.difference(manifest.sources)
+    new = given.keys() - manifest.sources
     return {
         table
         for table in manifest.excluded

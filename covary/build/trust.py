@@ -7,13 +7,13 @@ folder, by digests.
 
 import json
 import os
-import stat
 import tempfile
 from collections.abc import Collection, Iterable
 from hashlib import sha256
 from pathlib import Path
 
 from covary.errors import UntrustedSources
+from covary.own_files import open_plain
 from covary.tables.url_marks import find_state_folder
 
 RECORDS = "given-sources"
@@ -26,28 +26,24 @@ def require_given(
 ) -> tuple[str, ...]:
     """Refuse sources that an index brings along; return those that are confirmed now.
 
-    Args:
-        sources: all of the index, as it remembers them.
-        given: those of them that the user names now.
-        index: its folder.
-        confirmed: whether the user answers for all of them.
+    `given` are those of them that the user names now; `confirmed` says that the user answers for all.
     """
-    known = _noted(index)
+    known = _read_digests(index)
     foreign = tuple(
         each for each in dict.fromkeys(sources) if _digest(each) not in known and each not in given
     )
     if foreign and not confirmed:
-        raise UntrustedSources(_refusal(foreign, index))
+        raise UntrustedSources(_explain_refusal(foreign, index))
     return foreign
 
 
 def remember_given(sources: Iterable[str], index: Path) -> str | None:
     """Note all sources of an index, once it is made from them; return a sentence if that can't be done."""
-    wanted, known = frozenset(map(_digest, sources)), _noted(index)
+    wanted, known = frozenset(map(_digest, sources)), _read_digests(index)
     if wanted <= known:
         return None
     try:
-        _note(known | wanted, index)
+        _write_digests(known | wanted, index)
     except OSError as problem:
         reason = problem.strerror or str(problem)
         return (
@@ -57,7 +53,7 @@ def remember_given(sources: Iterable[str], index: Path) -> str | None:
     return None
 
 
-def _refusal(foreign: tuple[str, ...], index: Path) -> str:
+def _explain_refusal(foreign: tuple[str, ...], index: Path) -> str:
     shown = ", ".join(map(quoted, foreign[:MOST_SHOWN]))
     more = f" and {len(foreign) - MOST_SHOWN} more" if len(foreign) > MOST_SHOWN else ""
     return (
@@ -77,14 +73,13 @@ def _digest(source: str) -> str:
     return sha256(source.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _noted(index: Path) -> frozenset[str]:
+def _read_digests(index: Path) -> frozenset[str]:
     """Read what was noted of an index; nothing, if another may have written it or it is damaged."""
     try:
-        handle = os.open(_record_of(index), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-        with open(handle, encoding="utf-8") as file:
-            status = os.fstat(handle)
-            ours = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
-            if not ours or status.st_mode & 0o022 or status.st_size > LARGEST_RECORD:
+        with open(open_plain(_find_record(index)), encoding="utf-8") as file:
+            status = os.fstat(file.fileno())
+            others_may_write = status.st_uid != os.geteuid() or status.st_mode & 0o022
+            if others_may_write or status.st_size > LARGEST_RECORD:
                 return frozenset()
             noted = json.load(file)
         return frozenset(noted["sources"]) if noted["index"] == _name_of(index) else frozenset()
@@ -92,8 +87,8 @@ def _noted(index: Path) -> frozenset[str]:
         return frozenset()
 
 
-def _note(digests: Collection[str], index: Path) -> None:
-    record = _record_of(index)
+def _write_digests(digests: Collection[str], index: Path) -> None:
+    record = _find_record(index)
     for folder in (record.parent.parent, record.parent):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     handle, written = tempfile.mkstemp(dir=record.parent, prefix=".new-")
@@ -108,7 +103,7 @@ def _note(digests: Collection[str], index: Path) -> None:
         raise
 
 
-def _record_of(index: Path) -> Path:
+def _find_record(index: Path) -> Path:
     return find_state_folder() / RECORDS / f"{_digest(_name_of(index))}.json"
 
 

@@ -4,28 +4,35 @@ import os
 import time
 import warnings
 from collections.abc import Mapping, Sequence, Set
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING
 
 import polars as pl
 
-from covary.build.changes import Changes, add_emptied_sources, compare, is_same_as_before, names_to_keep
+from covary.build.changes import (
+    Changes,
+    add_emptied_sources,
+    choose_names_to_keep,
+    compare,
+    is_same_as_before,
+)
 from covary.build.options import BuildOptions
 from covary.build.previous import PreviousIndex, open_previous_index
 from covary.build.sources import (
     Source,
+    find_removed_by_hand,
     gather_sources,
     leave_out_gone_sources,
     leave_out_index,
     leave_out_removed,
     name_disk_faults,
-    removed_by_hand,
+    name_sources,
 )
 from covary.build.trust import remember_given, require_given
-from covary.build.upkeep import mark_removed, merge_small_segments, written
+from covary.build.upkeep import mark_removed, merge_small_segments, write_segments
 from covary.errors import CannotWrite, NoSuchColumn, NoTables
 from covary.index.commit import commit, open_draft
 from covary.index.history import Change
@@ -37,9 +44,9 @@ from covary.pipeline.limits import Limits, parse_limits
 from covary.pipeline.look_apart import look_in_processes
 from covary.pipeline.plan import PARTS, PROGRESS, TaskSettings
 from covary.pipeline.progress_log import report_progress
-from covary.pipeline.reading_process import ReadingProcess, lasting_process
+from covary.pipeline.reading_process import open_processes
 from covary.pipeline.runner import Runner, open_runner
-from covary.pipeline.spark_runner import sketch_spark_tables
+from covary.pipeline.spark_tables import sketch_spark_tables
 from covary.pipeline.tasks import plan_apart
 from covary.progress import OnProgress
 from covary.query.ask import Index
@@ -48,7 +55,7 @@ from covary.sketching.key_choice import split_key
 from covary.sketching.key_columns import SEPARATOR
 from covary.sketching.open_table import KeyName
 from covary.tables.databases import hold_in_one_state
-from covary.tables.discover import add_checksums, find_tables, name_source
+from covary.tables.discover import add_checksums, find_tables
 from covary.tables.source import SPARK
 
 if TYPE_CHECKING:
@@ -170,11 +177,11 @@ def update_index(
     ):
         current = None if options.fresh or draft.before is None else read_manifest(folder)
         manifest = options.require_same(current, folder) if current else options.new_manifest()
-        sources = gather_sources(named, manifest, folder)
-        given = {name_source(os.fspath(source)) for source in named}
+        given = name_sources(named)
+        sources = gather_sources(given, manifest, folder)
         confirmed = require_given(sources, given, folder, confirmed=options.trust_sources)
         previous = open_previous_index(folder, manifest, repair=options.repair)
-        away = removed_by_hand(named, manifest)
+        away = find_removed_by_hand(given, manifest)
         changes = _find_changes(sources, away, previous, options, runner)
         new = _read_tables(changes, previous.manifest, draft.folder, options.limits, runner, on_progress)
         if is_same_as_before(changes, new, previous.tables):
@@ -184,11 +191,11 @@ def update_index(
             _refuse_emptiness(new, manifest)
         segments = mark_removed(previous.segments, changes.dead)
         if new:
-            segments += written(merge_segments(map(take_tables, new), manifest.config.scheme), draft)
+            segments += write_segments(merge_segments(map(take_tables, new), manifest.config.scheme), draft)
         if previous.segments:
             segments = merge_small_segments(segments, draft, manifest.config.scheme)
         updated = replace(manifest, segments=segments, sources=tuple(sources), excluded=tuple(sorted(away)))
-        change = _change(changes, new, updated, started)
+        change = _describe_change(changes, new, updated, started)
         # Not sooner: whoever confirms sources is shown them when the build is done, and not if it fails.
         forgotten = remember_given(sources, folder)
         if updated.to_json() != draft.before or len(previous.segments) < len(manifest.segments):
@@ -207,21 +214,15 @@ def _find_changes(
     known = previous.tables
     # To repair is to look everywhere: it may not be known any more what a source held.
     there = sources if options.repair else leave_out_gone_sources(sources, previous.manifest, known)
-    keep = names_to_keep(known, there, keep_missing=options.keep_missing)
-    with name_disk_faults(), ExitStack() as processes:
-        more = [processes.enter_context(ReadingProcess()) for _ in range(LOOK_AT_ONCE - 1)]
-        look = look_in_processes([*more, lasting_process()], options.limits)
+    keep = partial(choose_names_to_keep, known, there, options.keep_missing)
+    with name_disk_faults(), open_processes(LOOK_AT_ONCE) as processes:
+        look = look_in_processes(processes, options.limits)
         listing = find_tables(list(there.values()), previous.manifest.sources, keep, runner.session, look)
     listing = add_emptied_sources(leave_out_index(listing, previous.folder), known, there)
     listing = leave_out_removed(away, listing, sources)
     if options.checksum:
         listing = add_checksums(listing)
-    changes = compare(
-        listing,
-        known,
-        keep_missing=options.keep_missing,
-        try_again=lambda problem: options.repair or options.limits.allow_more(problem),
-    )
+    changes = compare(listing, known, options)
     return replace(changes, left_out=(*changes.left_out, *previous.lost_tables(listing)))
 
 
@@ -247,12 +248,14 @@ def _read_tables(
                 compiling.start()  # this process has nothing else to do while others read
                 runner.run(plan, settings)
                 if read_by_spark:
-                    more = sketch_spark_tables(read_by_spark, len(plan.large), settings, runner.session())
-                    names, left_out = [*names, *more[0]], [*left_out, *more[1]]
+                    first, session = len(plan.large), runner.session()
+                    segments, unreadable = sketch_spark_tables(read_by_spark, first, settings, session)
+                    names += segments
+                    left_out += unreadable
                 compiling.join()
     if left_out:
         write_part(build_segment([(record, []) for record in left_out]), scratch / PARTS / LEFT_OUT)
-        names = [*names, LEFT_OUT]
+        names.append(LEFT_OUT)
     parts = [scratch / PARTS / name for name in names]
     missing = sum(not part.exists() for part in parts)
     if missing:
@@ -263,7 +266,7 @@ def _read_tables(
     return [open_segment(part) for part in parts]
 
 
-def _change(changes: Changes, new: Sequence[Segment], manifest: Manifest, started: float) -> Change:
+def _describe_change(changes: Changes, new: Sequence[Segment], manifest: Manifest, started: float) -> Change:
     tables = [row for segment in new for row in segment.table_list.select("name", "problem").iter_rows()]
     read = {name for name, problem in tables if problem is None}
     touched = {
@@ -296,10 +299,10 @@ def _refuse_emptiness(segments: Sequence[Segment], manifest: Manifest) -> None:
     left = tables.height - problems.height
     none = f"none of the {left:,} tables read has" if left > 1 else "the one table read has not"
     advice = "both a key column and a number column; name them with --key and --value"
-    raise NoTables(f"{none} {advice}{_skipped_words(problems)}")
+    raise NoTables(f"{none} {advice}{_describe_skipped(problems)}")
 
 
-def _skipped_words(problems: pl.DataFrame) -> str:
+def _describe_skipped(problems: pl.DataFrame) -> str:
     """Name some of the tables that were skipped, and why."""
     if problems.is_empty():
         return ""

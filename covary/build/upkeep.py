@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -27,13 +28,12 @@ from covary.sketching.hashing import HashScheme
 from covary.tables.discover import name_source
 from covary.tables.local import matches
 from covary.tables.location import Location
-from covary.tables.source import locate_table
 
 MOST_SMALL = 10  # segments, before they are merged
 MOST_DEAD = 0.5  # of a segment's tables, before it is written anew without them
 
 
-def written(segments: Iterable[Segment], draft: Draft) -> tuple[StoredSegment, ...]:
+def write_segments(segments: Iterable[Segment], draft: Draft) -> tuple[StoredSegment, ...]:
     """Write new segments, at least one: an index of nothing is an index."""
     stored = tuple(write_segment(segment, draft.folder) for segment in segments)
     return stored or (write_segment(build_segment([]), draft.folder),)
@@ -58,10 +58,10 @@ def merge_small_segments(
     few times at most, however long the index lives.
     """
     # Without those that hold no table: the same content may have come again, and with it the same name.
-    parts = [(stored, part) for stored in segments if (part := _part(stored, draft)).tables.size]
+    parts = [(stored, part) for stored in segments if (part := _open_part(stored, draft)).tables.size]
     weights = {stored.name: int(count_entries_by_table(part).sum()) for stored, part in parts}
     room = entries_per_segment(sum(weights.values()))
-    chosen = {stored.name for stored, part in parts if _mostly_dead(stored, part)}
+    chosen = {stored.name for stored, part in parts if _is_mostly_dead(stored, part)}
     small = {name for name, weight in weights.items() if weight <= room // 4}
     if len(small) > MOST_SMALL:
         chosen |= small
@@ -71,18 +71,26 @@ def merge_small_segments(
         if stored.name in chosen and not (draft.folder / stored.name).exists():
             require_sound(draft.index, stored, scheme)  # or damage would be copied
     merging = (part for stored, part in parts if stored.name in chosen)
-    new = written(merge_segments(merging, scheme, room), draft)
+    new = write_segments(merge_segments(merging, scheme, room), draft)
     return (*(stored for stored, _ in parts if stored.name not in chosen), *new)
 
 
-def _part(stored: StoredSegment, draft: Draft) -> Part:
+def _open_part(stored: StoredSegment, draft: Draft) -> Part:
     new = draft.folder / stored.name
     folder = new if new.exists() else segment_folder(draft.index, stored)
     return take_tables(open_segment(folder, stored), stored.removed)
 
 
-def _mostly_dead(stored: StoredSegment, part: Part) -> bool:
+def _is_mostly_dead(stored: StoredSegment, part: Part) -> bool:
     return len(stored.removed) > MOST_DEAD * part.segment.table_list.height
+
+
+@contextmanager
+def _open_to_change(index: str | Path) -> Iterator[tuple[Draft, Manifest]]:
+    """Begin a change to an index that is there."""
+    read_manifest(Path(index))  # it must be one
+    with open_draft(Path(index).absolute()) as draft:
+        yield draft, read_manifest(draft.index)
 
 
 def compact_index(index: str | Path, on_progress: OnCount | None = None) -> Change:
@@ -93,15 +101,13 @@ def compact_index(index: str | Path, on_progress: OnCount | None = None) -> Chan
         on_progress: called with how many tables are done, of how many.
     """
     started = time.time()
-    read_manifest(Path(index))  # it must be one
-    with open_draft(Path(index).absolute()) as draft:
-        manifest = read_manifest(draft.index)
+    with _open_to_change(index) as (draft, manifest):
         for stored in manifest.segments:
             require_sound(draft.index, stored, manifest.config.scheme)  # or damage would be copied
-        parts = [_part(stored, draft) for stored in manifest.segments]
-        known = _known_in(draft, manifest)
-        segments = _told(merge_segments(parts, manifest.config.scheme), len(known), on_progress)
-        compacted = replace(manifest, segments=written(segments, draft))
+        parts = [_open_part(stored, draft) for stored in manifest.segments]
+        known = _list_known(draft, manifest)
+        segments = _report_tables(merge_segments(parts, manifest.config.scheme), len(known), on_progress)
+        compacted = replace(manifest, segments=write_segments(segments, draft))
         kept = sum(table.problem is None for table in known)
         change = Change.of("compact", compacted, started, kept=kept, skipped=len(known) - kept)
         if compacted != manifest:
@@ -109,7 +115,7 @@ def compact_index(index: str | Path, on_progress: OnCount | None = None) -> Chan
     return change
 
 
-def _told(segments: Iterable[Segment], total: int, on_progress: OnCount | None) -> Iterator[Segment]:
+def _report_tables(segments: Iterable[Segment], total: int, on_progress: OnCount | None) -> Iterator[Segment]:
     done = 0
     for segment in segments:
         yield segment
@@ -127,25 +133,22 @@ def remove_tables(
     """
     started = time.time()
     wanted = [os.fspath(each) for each in ([tables] if isinstance(tables, str | os.PathLike) else tables)]
-    read_manifest(Path(index))  # it must be one
-    with open_draft(Path(index).absolute()) as draft:
-        manifest = read_manifest(draft.index)
+    with _open_to_change(index) as (draft, manifest):
         for stored in manifest.segments:
             require_whole(draft.index, stored)
-        known = _known_in(draft, manifest)
-        names, named = _parted(wanted, known, manifest.sources)
+        known = _list_known(draft, manifest)
+        names, named = _tell_apart(wanted, known, manifest.sources)
         sources = {each for each in manifest.sources if any(_is_in(each, source) for source in named)}
-        chosen = {table for name in names for table in _tables_named(name, known, draft.index)}
+        chosen = {table for name in names for table in _find_named(name, known, draft.index)}
         going = [table for table in known if {table.source, table.path} & sources or table in chosen]
         dead: dict[int, list[int]] = {}
         for table in going:
             dead.setdefault(table.segment, []).append(table.row)
-        by_hand = {excluded(table) for table in going if table.source and table.source not in sources}
+        staying = mark_removed(manifest.segments, dead)
+        by_hand = {table.location for table in going if table.source and table.source not in sources}
         smaller = replace(
             manifest,
-            segments=merge_small_segments(
-                mark_removed(manifest.segments, dead), draft, manifest.config.scheme
-            ),
+            segments=merge_small_segments(staying, draft, manifest.config.scheme),
             sources=tuple(source for source in manifest.sources if source not in sources),
             excluded=tuple(sorted({*manifest.excluded, *by_hand})),
         )
@@ -157,7 +160,7 @@ def remove_tables(
     return change
 
 
-def _known_in(draft: Draft, manifest: Manifest) -> list[KnownTable]:
+def _list_known(draft: Draft, manifest: Manifest) -> list[KnownTable]:
     folders = [segment_folder(draft.index, stored) for stored in manifest.segments]
     removed = [stored.removed for stored in manifest.segments]
     return list_tables(zip(map(open_segment, folders), removed, strict=True))
@@ -168,12 +171,7 @@ def _is_in(source: str, folder: str) -> bool:
     return f"{source.rstrip('/')}/".startswith(f"{folder.rstrip('/')}/")
 
 
-def excluded(table: KnownTable) -> str:
-    """Return what a table is remembered by that was removed by hand."""
-    return locate_table(table.path, table.member)
-
-
-def _parted(
+def _tell_apart(
     wanted: Sequence[str], known: Sequence[KnownTable], sources: Sequence[str]
 ) -> tuple[list[str], set[str]]:
     """Tell names of tables from sources; what is both is a table."""
@@ -185,14 +183,10 @@ def _parted(
     return names, {name_source(each) for each in wanted if each not in names}
 
 
-def _tables_named(name: str, known: Sequence[KnownTable], index: Path) -> list[KnownTable]:
+def _find_named(name: str, known: Sequence[KnownTable], index: Path) -> list[KnownTable]:
     """Return the tables of a name or a path, or if there is none, of a glob of these."""
     path = name_source(name)
-    named = [
-        table
-        for table in known
-        if table.name == name or path in {table.path, locate_table(table.path, table.member)}
-    ]
+    named = [table for table in known if table.name == name or path in {table.path, table.location}]
     named = named or [
         table
         for table in known

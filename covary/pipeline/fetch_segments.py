@@ -6,22 +6,21 @@ build's, returns the files in pieces among its answer, and the build writes them
 
 import errno
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import IO, TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from covary.errors import CannotWrite
 from covary.index.commit import explain_write_error
-from covary.pipeline.partial_rows import write_sql_schema
 from covary.pipeline.plan import PARTS, TaskSettings
 from covary.pipeline.reading_process import UNWATCHED, Watch
+from covary.pipeline.session import is_local
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 PIECE_BYTES = 4 << 20  # far below what Spark Connect takes as one message
 ROUND_BYTES = 256 << 20  # brought home at once: Spark's driver refuses answers of a gigabyte
@@ -29,30 +28,24 @@ ARRIVING = "arriving"
 
 DONE = pa.schema(
     [
-        pa.field("task", pa.string()),
-        pa.field("error", pa.int32()),
-        pa.field("message", pa.string()),
-        pa.field("file", pa.string()),
-        pa.field("start", pa.int64()),
-        pa.field("size", pa.int64()),
-        pa.field("content", pa.binary()),
+        ("task", pa.string()),
+        ("error", pa.int32()),
+        ("message", pa.string()),
+        ("file", pa.string()),
+        ("start", pa.int64()),
+        ("size", pa.int64()),
+        ("content", pa.binary()),
     ]
 )
-DONE_SQL = write_sql_schema(DONE)
+Answers = Iterable[Any]  # rows of it, as Spark or Arrow gives them
 
 
 def finish_task(
     segment: str, work: Callable[[TaskSettings], None], settings: TaskSettings, watch: Watch = UNWATCHED
 ) -> Iterator[pa.RecordBatch]:
-    """Do the work that makes a segment, and answer that it is done.
+    """Do the work that makes a segment where the settings it is given say, and answer that it is done.
 
     A failure to write is answered and not raised, so that Spark does not try the task again.
-
-    Args:
-        segment: the name of what is made.
-        work: makes it in the scratch folder of the settings it is given.
-        settings: of the build.
-        watch: whose folder it is made in, if the build's can't be seen.
     """
     try:
         # Its name is this build's alone: who sees the folder sees the build's disk.
@@ -62,35 +55,29 @@ def finish_task(
             with TemporaryDirectory(prefix="covary-", dir=watch.folder) as here:
                 Path(here, PARTS).mkdir()
                 work(replace(settings, scratch=here))
-                yield from _pieces(segment, Path(here, PARTS, segment))
+                yield from _cut_up(segment, Path(here, PARTS, segment))
     except OSError as problem:
         message = problem.strerror or str(problem)
-        yield _row(task=segment, error=problem.errno or errno.EIO, message=message)
-        return
-    yield _row(task=segment)
+        yield _make_row(task=segment, error=problem.errno or errno.EIO, message=message)
+    else:
+        yield _make_row(task=segment)
 
 
-def _pieces(segment: str, folder: Path) -> Iterator[pa.RecordBatch]:
+def _cut_up(segment: str, folder: Path) -> Iterator[pa.RecordBatch]:
     for path in sorted(folder.iterdir()):
         with path.open("rb") as file:
             start = 0
             # A file without content is a piece too.
             while (content := file.read(PIECE_BYTES)) or not start:
-                yield _row(task=segment, file=path.name, start=start, size=len(content), content=content)
+                yield _make_row(task=segment, file=path.name, start=start, size=len(content), content=content)
                 start += len(content) or 1
 
 
-def _row(**answer: object) -> pa.RecordBatch:
+def _make_row(**answer: object) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([answer], schema=DONE)
 
 
-class Answer(Protocol):
-    """What a task answers: a row of `DONE`, as Spark or Arrow gives it."""
-
-    def __getitem__(self, name: str, /) -> Any: ...
-
-
-def require_done(answers: Iterable[Answer], settings: TaskSettings) -> None:
+def require_done(answers: Answers, settings: TaskSettings) -> None:
     """Raise `CannotWrite` if a task could not write its segment."""
     for answer in answers:
         if answer["error"]:
@@ -98,10 +85,13 @@ def require_done(answers: Iterable[Answer], settings: TaskSettings) -> None:
             raise explain_write_error(index, OSError(answer["error"], answer["message"]))
 
 
-def collect_segments(answers: "DataFrame", settings: TaskSettings) -> None:
-    """Run tasks whose answers may hold files, and write these into the scratch folder."""
+def collect_segments(job: "DataFrame", settings: TaskSettings, spark: "SparkSession") -> None:
+    """Run a job whose tasks make segments; files among their answers are written into the scratch folder."""
+    if is_local(spark):
+        require_done(job.collect(), settings)
+        return
     # Kept by the workers, so that no task runs twice: all run at once here, and the files come after.
-    kept = answers.persist()
+    kept = job.persist()
     answered = kept.drop("content").collect()
     try:
         require_done(answered, settings)
@@ -112,19 +102,19 @@ def collect_segments(answers: "DataFrame", settings: TaskSettings) -> None:
     kept.unpersist()  # not after an error of Spark's own: it might not answer
 
 
-def _fetch(kept: "DataFrame", answered: Iterable[Answer], scratch: Path) -> None:
+def _fetch(kept: "DataFrame", answered: Answers, scratch: Path) -> None:
     sizes: dict[str, int] = {}
     for answer in answered:
         if answer["file"]:
             sizes[answer["task"]] = sizes.get(answer["task"], 0) + answer["size"]
-    for segments in _rounds(sizes):
+    for segments in _share_out(sizes):
         wanted = kept.filter(kept["file"].isNotNull() & kept["task"].isin(segments))
         _write(wanted.toLocalIterator(), scratch)
         for segment in segments:
             _put_in_place(segment, sizes[segment], scratch)
 
 
-def _rounds(sizes: dict[str, int]) -> list[list[str]]:
+def _share_out(sizes: dict[str, int]) -> list[list[str]]:
     """Share segments out, so that those of a round are not too large to come together."""
     rounds: list[list[str]] = []
     filled = ROUND_BYTES
@@ -137,18 +127,14 @@ def _rounds(sizes: dict[str, int]) -> list[list[str]]:
     return rounds
 
 
-def _write(pieces: Iterable[Answer], scratch: Path) -> None:
-    with ExitStack() as at_end:
-        open_file: tuple[Path, IO[bytes]] | None = None
-        for piece in pieces:
-            path = scratch / ARRIVING / piece["task"] / piece["file"]
-            if open_file is None or open_file[0] != path:
-                at_end.close()
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.touch()
-                open_file = path, at_end.enter_context(path.open("r+b"))
-            open_file[1].seek(piece["start"])
-            open_file[1].write(piece["content"])
+def _write(pieces: Answers, scratch: Path) -> None:
+    for piece in pieces:
+        path = scratch / ARRIVING / piece["task"] / piece["file"]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+        with path.open("r+b") as file:
+            file.seek(piece["start"])
+            file.write(piece["content"])
 
 
 def _put_in_place(segment: str, size: int, scratch: Path) -> None:

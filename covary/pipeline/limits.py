@@ -18,10 +18,12 @@ MEMORY_PER_BYTE = 4
 SHOWN_MEMORY = 10**8  # nobody wants to read of 1.53267 GB
 LEAST_MEMORY = 300_000_000  # what a process takes that has read nothing yet, and a little table
 MOST_DEATHS = 2  # at one table
-UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
-BINARY_UNITS = {"ki": 1 << 10, "mi": 1 << 20, "gi": 1 << 30, "ti": 1 << 40}
+UNITS = {
+    "": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12,
+    "ki": 1 << 10, "mi": 1 << 20, "gi": 1 << 30, "ti": 1 << 40,
+}  # fmt: skip
 SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?i?)b?\s*", re.IGNORECASE)
-NUMBER = re.compile(r"[\d.e+-]+")
+AMOUNT = r"(\d+(?:\.\d+)?(?:e[+-]\d+)?)"
 KILLED = 9
 EXCEEDED = {
     TOO_LONG: "it took longer than {} s; --table-timeout sets another limit",
@@ -85,10 +87,9 @@ class ExceededLimit:
     def from_text(cls, problem: str) -> "ExceededLimit | None":
         """Read the sentence back; None: the problem is another."""
         for limit, sentence in EXCEEDED.items():
-            before, after = sentence.split("{}")
-            amount = problem.removeprefix(before).removesuffix(after)
-            if NUMBER.fullmatch(amount) and problem == sentence.format(amount):
-                return cls(limit, float(amount))
+            pattern = re.escape(sentence).replace(re.escape("{}"), AMOUNT)
+            if written := re.fullmatch(pattern, problem):
+                return cls(limit, float(written[1]))
         return None
 
 
@@ -105,9 +106,8 @@ def parse_limits(table_timeout: float | None, memory: str | int | None) -> Limit
 def bytes_of(memory: str | int) -> int:
     """Read a size of memory, such as 1.5GB."""
     written = SIZE.fullmatch(str(memory))
-    unit = written[2].lower() if written else "i"
-    factor = UNITS.get(unit) or BINARY_UNITS.get(unit)
-    if not (written and factor):
+    factor = UNITS.get(written[2].lower()) if written else None
+    if written is None or factor is None:
         raise CovaryError(f"--memory must be a size such as 1.5GB or 800MB, not {str(memory)!r}")
     size = int(float(written[1]) * factor)
     if size < LEAST_MEMORY:

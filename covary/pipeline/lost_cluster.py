@@ -37,9 +37,11 @@ def give_up_on_lost_cluster(
         show(now)
         if now != last:
             last, since = now, clock()
-        elif clock() - since > SECONDS_WITHOUT_PROGRESS:
+        elif not lost.is_set() and clock() - since > SECONDS_WITHOUT_PROGRESS:
             since = clock()
-            if not (lost.is_set() or _answers(master)):
+            try:
+                check_address(master, None)
+            except CovaryError:
                 lost.set()
                 # As Ctrl-C does: nothing else gets a thread out of waiting for Spark.
                 os.kill(os.getpid(), signal.SIGINT)
@@ -53,11 +55,3 @@ def give_up_on_lost_cluster(
             f"Spark at {shown_url(master)} failed: it does not answer any more, "
             f"and no table was done since then"
         ) from None
-
-
-def _answers(master: str) -> bool:
-    try:
-        check_address(master, None)
-    except CovaryError:
-        return False
-    return True

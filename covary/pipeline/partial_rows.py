@@ -13,38 +13,21 @@ from covary.tables.faults import Faults
 
 PARTIAL = pa.schema(
     [
-        pa.field("table", pa.int32()),
-        pa.field("key", pa.string()),
-        pa.field("value", pa.string()),
-        pa.field("granularity", pa.string()),
-        pa.field("complete", pa.bool_()),
-        pa.field("counts", pa.string()),
-        pa.field("states", pa.binary()),
-        pa.field("room", pa.int32()),
-        pa.field("rows", pa.int64()),
-        pa.field("tallies", pa.string()),
-        pa.field("faults", pa.string()),
-        pa.field("problem", pa.string()),
-        pa.field("lasting", pa.bool_()),
+        ("table", pa.int32()),
+        ("key", pa.string()),
+        ("value", pa.string()),
+        ("granularity", pa.string()),
+        ("complete", pa.bool_()),
+        ("counts", pa.string()),
+        ("states", pa.binary()),
+        ("room", pa.int32()),
+        ("rows", pa.int64()),
+        ("tallies", pa.string()),
+        ("faults", pa.string()),
+        ("problem", pa.string()),
+        ("lasting", pa.bool_()),
     ]
 )
-
-
-SQL_TYPES = {
-    pa.int32(): "int",
-    pa.int64(): "long",
-    pa.bool_(): "boolean",
-    pa.string(): "string",
-    pa.binary(): "binary",
-}
-
-
-def write_sql_schema(schema: pa.Schema) -> str:
-    """Write a schema as Spark wants it: it takes columns by their order."""
-    return ", ".join(f"{field.name} {SQL_TYPES[field.type]}" for field in schema)
-
-
-PARTIAL_SQL = write_sql_schema(PARTIAL)
 
 
 def pack_partial(table: int, partial: Partial, rows: int) -> Row:
@@ -67,23 +50,19 @@ def pack_partial(table: int, partial: Partial, rows: int) -> Row:
     }
 
 
-def pack_tallies(table: int, tallies: Tallies, faults: Faults) -> Row:
+def pack_unused(table: int, tallies: Tallies, faults: Faults) -> Row:
     """Write what a chunk could not use, and what was wrong with its text, as a row."""
     counted = json.dumps({name: asdict(tally) for name, tally in tallies.items()})
     return {"table": table, "tallies": counted, "faults": json.dumps(asdict(faults))}
 
 
-def unpack_faults(row: Row) -> Faults:
-    """Read the faults that a row holds."""
-    return Faults(**json.loads(row["faults"]))
-
-
-def unpack_tallies(row: Row) -> Tallies:
-    """Read the tallies that a row holds."""
-    tallies = json.loads(row["tallies"])
-    return Tallies(
-        {name: Tally(**tally | {"examples": tuple(tally["examples"])}) for name, tally in tallies.items()}
-    )
+def unpack_unused(row: Row) -> tuple[Tallies, Faults]:
+    """Read what such a row holds."""
+    tallies = {
+        name: Tally(**tally | {"examples": tuple(tally["examples"])})
+        for name, tally in json.loads(row["tallies"]).items()
+    }
+    return Tallies(tallies), Faults(**json.loads(row["faults"]))
 
 
 def unpack_partial(row: Row, table: str) -> Partial:

@@ -8,7 +8,7 @@ import polars as pl
 from covary.columns.unused_cells import Tallies
 from covary.index.table_records import TableRecord
 from covary.pipeline.limits import DEFAULT_LIMITS, Limits
-from covary.pipeline.table_notes import BAD_TABLE, describe_columns, failed, make_record
+from covary.pipeline.table_notes import BAD_TABLE, describe_columns, make_record, record_failure
 from covary.sketching.roles import Roles, decide_roles
 from covary.sketching.sketch_types import ColumnPair, SketchConfig
 from covary.tables.read import Chunk, plan_chunks, read_layout, sample_rows
@@ -61,7 +61,7 @@ class LargeTable:
         ]
 
 
-Cut = LargeTable | TableRecord | None  # a table in chunks, or why it can't be read; None: it is one piece
+Cut = LargeTable | TableRecord | None  # a table in chunks, or why it is not read on; None: it is one piece
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +75,8 @@ class Plan:
     @property
     def size(self) -> int:
         """How many bytes the tasks read."""
-        return sum(table.size for group in self.groups for table in group) + sum(
-            table.source.size for table in self.large
-        )
+        small = sum(table.size for group in self.groups for table in group)
+        return small + sum(table.source.size for table in self.large)
 
     @property
     def segments(self) -> list[str]:
@@ -96,48 +95,23 @@ def table_name(number: int) -> str:
     return f"table-{number:06}"
 
 
-def plan(
-    tables: Sequence[TableSource],
-    settings: TaskSettings,
-    cut: Callable[[TableSource, int, TaskSettings], Cut] | None = None,
-) -> Plan:
-    """Cut a collection into tasks by size alone: the same collection gives the same index anywhere.
-
-    Args:
-        tables: of the collection.
-        settings: of the build.
-        cut: does what `cut_table` does.
-    """
-    groups: list[list[TableSource]] = []
-    large: list[LargeTable] = []
-    settled: list[TableRecord] = []
-    total = sum(table.size for table in tables)
-    room = max(min(total // EVEN_GROUPS, GROUP_BYTES), SMALLEST_GROUP_BYTES, total // MOST_GROUPS)
-    filled = 0
-    for table in tables:
-        chunk_bytes = _chunk_bytes(table)
-        decision = (cut or cut_table)(table, chunk_bytes, settings) if table.size > chunk_bytes else None
-        if isinstance(decision, TableRecord):
-            settled.append(decision)
-            continue
-        if decision:
-            if decision.pairs:
-                large.append(decision)
-            else:
-                settled.append(_without_pairs(decision))
-            continue
-        if not groups or filled + table.size > room:
-            groups.append([])
-            filled = 0
-        groups[-1].append(table)
-        filled += table.size
-    return Plan(tuple(map(tuple, groups)), tuple(large), tuple(settled))
-
-
-def _without_pairs(large: LargeTable) -> TableRecord:
-    """Write down a table that is not worth reading to its end."""
-    remarks = [NOT_READ_ON, *large.layout.remarks]
-    return make_record(large.source, columns=describe_columns(large.roles, Tallies()), remarks=remarks)
+def cut_table(table: TableSource, chunk_bytes: int, settings: TaskSettings) -> Cut:
+    """Look into a table to cut it into chunks of about so many bytes."""
+    try:
+        layout = read_layout(table)
+        chunks = plan_chunks(table, layout, chunk_bytes)
+        if len(chunks) == 1:
+            return None
+        large = decide_table(table, layout, sample_rows(table, layout, chunks), settings, tuple(chunks))
+        if not large.pairs:  # it is not worth reading to its end
+            columns = describe_columns(large.roles, Tallies())
+            return make_record(table, columns=columns, remarks=[NOT_READ_ON, *layout.remarks])
+        most = max(MOST_PARTIALS // len(large.pairs), 2)
+        if len(chunks) <= most:
+            return large
+        return replace(large, chunks=tuple(plan_chunks(table, layout, -(-table.size // most))))
+    except BAD_TABLE as problem:
+        return record_failure(table, problem)
 
 
 def decide_table(
@@ -154,26 +128,30 @@ def decide_table(
     return LargeTable(table, layout, chunks, replace(roles, profiles=slim))
 
 
-def _chunk_bytes(table: TableSource) -> int:
-    smallest = PACKED_CHUNK_BYTES if get_reader(table).is_packed else CHUNK_BYTES
-    return max(smallest, -(-table.size // MOST_CHUNKS))
-
-
-def cut_table(table: TableSource, chunk_bytes: int, settings: TaskSettings) -> Cut:
-    """Look into a table to cut it into chunks of about so many bytes."""
-    try:
-        return _cut(table, chunk_bytes, settings)
-    except BAD_TABLE as problem:
-        return failed(table, problem)
-
-
-def _cut(table: TableSource, chunk_bytes: int, settings: TaskSettings) -> LargeTable | None:
-    layout = read_layout(table)
-    chunks = plan_chunks(table, layout, chunk_bytes)
-    if len(chunks) == 1:
-        return None
-    large = decide_table(table, layout, sample_rows(table, layout, chunks), settings, tuple(chunks))
-    fewer = MOST_PARTIALS // max(1, len(large.pairs))
-    if len(chunks) <= max(fewer, 2):
-        return large
-    return replace(large, chunks=tuple(plan_chunks(table, layout, -(-table.size // max(fewer, 2)))))
+def plan(
+    tables: Sequence[TableSource],
+    settings: TaskSettings,
+    cut: Callable[[TableSource, int, TaskSettings], Cut] = cut_table,
+) -> Plan:
+    """Cut a collection into tasks by size alone: the same collection gives the same index anywhere."""
+    groups: list[list[TableSource]] = []
+    large: list[LargeTable] = []
+    settled: list[TableRecord] = []
+    total = sum(table.size for table in tables)
+    room = max(min(total // EVEN_GROUPS, GROUP_BYTES), SMALLEST_GROUP_BYTES, total // MOST_GROUPS)
+    filled = 0
+    for table in tables:
+        least = PACKED_CHUNK_BYTES if get_reader(table).is_packed else CHUNK_BYTES
+        chunk_bytes = max(least, -(-table.size // MOST_CHUNKS))
+        outcome = cut(table, chunk_bytes, settings) if table.size > chunk_bytes else None
+        if isinstance(outcome, LargeTable):
+            large.append(outcome)
+        elif outcome is not None:
+            settled.append(outcome)
+        else:
+            if not groups or filled + table.size > room:
+                groups.append([])
+                filled = 0
+            groups[-1].append(table)
+            filled += table.size
+    return Plan(tuple(map(tuple, groups)), tuple(large), tuple(settled))

@@ -2,10 +2,9 @@
 
 import os
 import pickle
-from collections.abc import Iterator
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
-from queue import SimpleQueue
+from functools import partial
 from threading import Event
 from typing import TYPE_CHECKING
 
@@ -14,9 +13,10 @@ import pyarrow as pa
 from covary.errors import CovaryError
 from covary.pipeline.fetch_segments import require_done
 from covary.pipeline.plan import GROUP_BYTES, Plan, TaskSettings
-from covary.pipeline.reading_process import ReadingProcess, lasting_process
+from covary.pipeline.progress_log import open_log
+from covary.pipeline.reading_process import IdleProcesses, open_processes
 from covary.pipeline.send_code import Parcels
-from covary.pipeline.tasks import chunk_starts, merge_table, progress_log, sketch_one_chunk, sketch_one_group
+from covary.pipeline.tasks import merge_table, number_chunks, sketch_one_chunk, sketch_one_group
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,13 +29,18 @@ class ProcessRunner:
 
     def run(self, plan: Plan, settings: TaskSettings) -> None:
         """Run all tasks of a plan; their segments are then in the scratch folder."""
-        with progress_log(settings, "process") as note:
-            note("without", "")
-        with _processes(_count_processes(plan)) as processes:
-            jobs = processes.submit_plan(plan, settings)
-            for job in as_completed(jobs):
-                for batch in job.result():
-                    require_done(batch.to_pylist(), settings)
+        with open_log(settings.scratch, "process") as note:
+            note("without")
+        count, stop = _count_processes(plan), Event()
+        with open_processes(count) as processes, ThreadPoolExecutor(count, "covary-build") as threads:
+            idle = IdleProcesses(processes)
+            try:
+                for job in as_completed(_submit_plan(plan, settings, threads, partial(idle.do, stop=stop))):
+                    for batch in job.result():
+                        require_done(batch.to_pylist(), settings)
+            finally:  # whatever they are at when this ends is broken off
+                stop.set()
+                threads.shutdown(cancel_futures=True)
 
     def session(self) -> "SparkSession":
         """Refuse: tables that are named spark:... are Spark's."""
@@ -51,52 +56,22 @@ def _count_processes(plan: Plan) -> int:
     return max(1, min(cores, tasks, plan.size // GROUP_BYTES))
 
 
-class _Processes:
-    """Reading processes, and as many threads that give them work and wait for what comes of it."""
+def _submit_plan(
+    plan: Plan, settings: TaskSettings, threads: ThreadPoolExecutor, do: Callable[[bytes, object], Batches]
+) -> list[Future[Batches]]:
+    """Have all tasks of a plan done by some threads, first those that stand first."""
 
-    def __init__(self, count: int) -> None:
-        # The first is the one that stays for the next build: mostly it has been started already.
-        self.own = [ReadingProcess() for _ in range(count - 1)]
-        self._idle: SimpleQueue[ReadingProcess] = SimpleQueue()
-        for process in (lasting_process(), *self.own):
-            self._idle.put(process)
-        self.threads = ThreadPoolExecutor(count, "covary-build")
-        self.stop = Event()
-
-    def submit_plan(self, plan: Plan, settings: TaskSettings) -> list[Future[Batches]]:
-        """Have all tasks of a plan done, first those that stand first."""
-        group_work = pickle.dumps((sketch_one_group, (Parcels(plan.groups), settings)))
-        jobs = [self.threads.submit(self._do, group_work, number) for number in range(len(plan.groups))]
-        starts = chunk_starts(plan.large)
-        tables = Parcels(plan.large)
-        chunk_work = pickle.dumps((sketch_one_chunk, (tables, starts, settings)))
-        merge_work = pickle.dumps((merge_table, (tables, settings)))
-        for table, start in zip(plan.large, starts, strict=True):
-            chunks = range(start, start + len(table.chunks))
-            partials = [self.threads.submit(self._do, chunk_work, number) for number in chunks]
-            jobs.append(self.threads.submit(self._merge, merge_work, partials))
-        return jobs
-
-    def _merge(self, work: bytes, partials: list[Future[Batches]]) -> Batches:
+    def merge(partials: list[Future[Batches]]) -> Batches:
         # All that it waits for began before it, so that some thread is at work on it.
-        return self._do(work, pa.Table.from_batches([batch for part in partials for batch in part.result()]))
+        return do(merge_work, pa.Table.from_batches([batch for part in partials for batch in part.result()]))
 
-    def _do(self, work: bytes, given: object) -> Batches:
-        process = self._idle.get()
-        try:
-            return list(process.do(work, given, self.stop))
-        finally:
-            self._idle.put(process)
-
-
-@contextmanager
-def _processes(count: int) -> Iterator[_Processes]:
-    """Give some reading processes; whatever they are at when the block ends is broken off."""
-    processes = _Processes(count)
-    try:
-        yield processes
-    finally:
-        processes.stop.set()
-        processes.threads.shutdown(cancel_futures=True)
-        for process in processes.own:
-            process.close()
+    group_work = pickle.dumps((sketch_one_group, (Parcels(plan.groups), settings)))
+    jobs = [threads.submit(do, group_work, number) for number in range(len(plan.groups))]
+    starts = number_chunks(plan.large)
+    tables = Parcels(plan.large)
+    chunk_work = pickle.dumps((sketch_one_chunk, (tables, starts, settings)))
+    merge_work = pickle.dumps((merge_table, (tables, settings)))
+    for table, start in zip(plan.large, starts, strict=True):
+        chunks = range(start, start + len(table.chunks))
+        jobs.append(threads.submit(merge, [threads.submit(do, chunk_work, number) for number in chunks]))
+    return jobs

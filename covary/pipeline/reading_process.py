@@ -16,9 +16,11 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from queue import LifoQueue
 from select import POLLIN, poll
 from threading import Event, Lock, Thread
 from typing import Any, NamedTuple
@@ -30,8 +32,7 @@ Results = Iterator[Any]  # whatever the work yields
 TOO_LONG, TOO_LARGE, DIED = "too long", "too large", "died"
 POLL_SECONDS = 0.05
 MOST_ENDS_ALIKE = 4  # at the same step, before it is given up
-STATM = Path("/proc/self/statm")
-CAN_MEASURE = STATM.exists()
+CAN_MEASURE = Path("/proc/self/statm").exists()
 # A worker is one task: more threads than that would only fight over the cores.
 ONE_THREAD = {"POLARS_MAX_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 START = (
@@ -74,37 +75,42 @@ class Stopped(Exception):
     """Work was broken off, as nobody waits for it any more."""
 
 
-class Watch:
-    """Who watches a piece of work: is told of its steps, and knows how earlier processes ended at it."""
+class Step(NamedTuple):
+    """What a piece of work is at, and how many seconds and bytes of memory that may take."""
 
-    def __init__(
-        self,
-        tell: Callable[[tuple[str, float | None, int | None]], None] | None = None,
-        ended: Sequence[Ended] = (),
-        folder: Path | None = None,
-    ) -> None:
-        self._tell, self._ended, self._folder = tell, ended, folder
+    name: str
+    seconds: float | None = None
+    memory: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """Who watches a piece of work: hears of its steps, and knows how earlier processes ended at it."""
+
+    tell: Callable[[Step], None] | None = None
+    ended: Sequence[Ended] = ()
+    scratch: Path | None = None
 
     def begin(self, step: str, seconds: float | None = None, memory: int | None = None) -> None:
         """Say what is being done from now on, and how many seconds and bytes it may take."""
-        if self._tell:
-            self._tell((step, seconds, memory))
+        if self.tell:
+            self.tell(Step(step, seconds, memory))
 
     def ends_at(self, step: str) -> list[Ended]:
         """How earlier processes ended that were at a step."""
-        return [ended for ended in self._ended if ended.step == step]
+        return [ended for ended in self.ended if ended.step == step]
 
     @property
     def is_again(self) -> bool:
         """Whether an earlier process ended at this work."""
-        return bool(self._ended)
+        return bool(self.ended)
 
     @property
     def folder(self) -> Path | None:
         """A folder for what the next process can go on from; removed when the work is done."""
-        if self._folder:
-            make_scratch(self._folder)
-        return self._folder
+        if self.scratch:
+            make_scratch(self.scratch)
+        return self.scratch
 
 
 UNWATCHED = Watch()  # work in the process that wants it done
@@ -137,18 +143,14 @@ class ReadingProcess:
             given: what it is called with besides those; a `Watch` is the last.
             stop: set when nobody wants the work any more: `Stopped` is raised, and the process ended.
         """
-        with self._one_at_a_time:
-            yield from self._done(work, given, stop)
-
-    def _done(self, work: bytes, given: object, stop: Event | None) -> Results:
         ended: list[Ended] = []
         folder = scratch_name()  # so that it is removed though this process is killed
-        try:
+        with self._one_at_a_time, ExitStack() as at_end:
+            at_end.callback(remove_scratch, folder)
             while True:
-                parts = self._ready().asked(work, given, ended, folder, stop)
                 begun = False
                 try:
-                    for part in parts:
+                    for part in self._ready().do(work, given, ended, folder, stop):
                         begun = True
                         yield part
                     return
@@ -157,14 +159,9 @@ class ReadingProcess:
                     steps = [each.step for each in ended[-MOST_ENDS_ALIKE:]]
                     if begun or steps == [early.ended.step] * MOST_ENDS_ALIKE:
                         raise
-        finally:
-            remove_scratch(folder)
 
     def _ready(self) -> "_Process":
-        # One may have been started before this process was forked, or for another covary than this one's.
-        if self._process and not self._process.is_mine():
-            self.close()
-        if not (self._process and self._process.is_idle and self._process.is_alive()):
+        if not (self._process and self._process.is_ready()):
             self.close()
             self._process = _Process()
         return self._process
@@ -178,53 +175,72 @@ def lasting_process() -> ReadingProcess:
     return lasting
 
 
+@contextmanager
+def open_processes(count: int) -> Iterator[list[ReadingProcess]]:
+    """Give some processes; the last one stays after the block, and mostly has been started before it."""
+    with ExitStack() as others:
+        yield [*(others.enter_context(ReadingProcess()) for _ in range(count - 1)), lasting_process()]
+
+
+class IdleProcesses:
+    """Processes that several threads give work to: each waits until one is idle. The last is taken first."""
+
+    def __init__(self, processes: Sequence[ReadingProcess]) -> None:
+        self._idle: LifoQueue[ReadingProcess] = LifoQueue()
+        for process in processes:
+            self._idle.put(process)
+
+    def do(self, work: bytes, given: object, stop: Event | None = None) -> list[Any]:
+        """Give all that a function yields, called in one of the processes as `ReadingProcess.do` says."""
+        process = self._idle.get()
+        try:
+            return list(process.do(work, given, stop))
+        finally:
+            self._idle.put(process)
+
+
 class _Process:
     """One process that does work, seen from the one that asks."""
 
     def __init__(self) -> None:
-        try:
-            requests, self._requests = os.pipe()
-            self._answers, answers = os.pipe()
-        except OSError as problem:
-            raise _no_process(problem) from problem
         self._owner, self._path = os.getpid(), list(sys.path)
         self._environment = dict(os.environ)
-        arguments = [json.dumps(self._path), *map(str, (self._owner, requests, answers))]
-        try:
-            self._started = subprocess.Popen(
-                [sys.executable, "-P", "-c", START, *arguments],
-                stdin=subprocess.DEVNULL,
-                pass_fds=(requests, answers),
-                process_group=0,  # so that all it may have started is killed with it
-                env=self._environment | ONE_THREAD,
-            )
-        except OSError as problem:
-            raise _no_process(problem) from problem
-        finally:
-            os.close(requests)
-            os.close(answers)
+        with ExitStack() as for_the_process:
+            try:
+                requests, self._requests = os.pipe()
+                for_the_process.callback(os.close, requests)
+                self._answers, answers = os.pipe()
+                for_the_process.callback(os.close, answers)
+                arguments = [json.dumps(self._path), *map(str, (self._owner, requests, answers))]
+                self._started = subprocess.Popen(
+                    [sys.executable, "-P", "-c", START, *arguments],
+                    stdin=subprocess.DEVNULL,
+                    pass_fds=(requests, answers),
+                    process_group=0,  # so that all it may have started is killed with it
+                    env=self._environment | ONE_THREAD,
+                )
+            except OSError as problem:
+                raise MachineFault(
+                    f"can't start a process to read tables: {problem.strerror}; no index was changed"
+                ) from problem
         self._waiting = poll()
         self._waiting.register(self._answers, POLLIN)
-        self.is_idle = True
+        self._is_idle = True
         self._knows: bytes | None = None  # the work that it was sent
         self._stop: Event | None = None
-        self._step = ""
-        self._seconds: float | None = None
-        self._memory: int | None = None
-        self._since = 0.0
+        self._step, self._since = Step(""), 0.0
         self._seconds_to_wait = POLL_SECONDS
 
-    def is_mine(self) -> bool:
-        """Whether this process started it, for the covary that it would load itself."""
-        return self._owner == os.getpid() and self._path == sys.path
-
-    def is_alive(self) -> bool:
-        """Whether it has not ended: it does when the thread ends that started it."""
-        return self._started.poll() is None
+    def is_ready(self) -> bool:
+        """Whether it can be given work: it is idle, and lives as long as the thread that started it."""
+        # One may have been started before this process was forked, or for another covary than this one's.
+        if self._owner != os.getpid() or self._path != sys.path:
+            return False
+        return self._is_idle and self._started.poll() is None
 
     def kill(self) -> None:
         """End it, and all that it started."""
-        self.is_idle = False
+        self._is_idle = False
         if self._owner == os.getpid():
             with suppress(ProcessLookupError):
                 os.killpg(self._started.pid, signal.SIGKILL)
@@ -233,21 +249,18 @@ class _Process:
             with suppress(OSError):
                 os.close(end)
 
-    def asked(
+    def do(
         self, work: bytes, given: object, ended: Sequence[Ended], folder: Path, stop: Event | None = None
     ) -> Results:
         """Give it work, and yield what comes of it; EndedEarly if it ends before that is all."""
-        self.is_idle, finished = False, False
-        self._step, self._seconds, self._memory, self._since = "", None, None, time.monotonic()
-        self._stop = stop
+        self._is_idle, finished = False, False
+        self._step, self._since, self._stop = Step(""), time.monotonic(), stop
         try:
             unknown = None if self._knows is work else work
             environment = None if os.environ == self._environment else dict(os.environ)
+            request = (unknown, environment, given, list(ended), folder)
             with suppress(BrokenPipeError):  # it has ended: that is seen at its answers
-                _send(
-                    self._requests,
-                    pickle.dumps((unknown, environment, given, list(ended), folder), protocol=5),
-                )
+                _send(self._requests, pickle.dumps(request, protocol=5))
             self._knows, self._environment = work, dict(os.environ)
             while True:
                 kind, content = self._next()
@@ -255,15 +268,14 @@ class _Process:
                     finished = True
                     return
                 if kind == STEP:
-                    self._step, self._seconds, self._memory = pickle.loads(content)
-                    self._since = time.monotonic()
+                    self._step, self._since = pickle.loads(content), time.monotonic()
                 elif kind == PART:
                     yield pickle.loads(content)
                 else:
                     finished = True
                     raise pickle.loads(content)
         finally:
-            self.is_idle = finished
+            self._is_idle = finished
             if not finished:
                 self.kill()
 
@@ -276,24 +288,21 @@ class _Process:
         content = _read(self._answers, int.from_bytes(size)) if len(size) == SIZE_BYTES else b""
         if not kind or len(content) < int.from_bytes(size):
             code = self._started.wait()
-            raise EndedEarly(Ended(self._step, DIED, max(0, -code)))
+            raise EndedEarly(Ended(self._step.name, DIED, max(0, -code)))
         return kind, content
 
     def _require_limits(self) -> None:
         if self._stop and self._stop.is_set():
             raise Stopped
-        if self._seconds is not None and time.monotonic() - self._since > self._seconds:
-            raise EndedEarly(Ended(self._step, TOO_LONG, self._seconds))
-        if self._memory is not None:
-            held = memory_of(self._started.pid)
-            if held > self._memory:
-                raise EndedEarly(Ended(self._step, TOO_LARGE, self._memory))
+        name, seconds, memory = self._step
+        if seconds is not None and time.monotonic() - self._since > seconds:
+            raise EndedEarly(Ended(name, TOO_LONG, seconds))
+        if memory is not None:
+            taken = memory_of(self._started.pid)
+            if taken > memory:
+                raise EndedEarly(Ended(name, TOO_LARGE, memory))
             # Memory is filled at some gigabytes a second: near the limit, twenty looks a second are too few.
-            self._seconds_to_wait = POLL_SECONDS if held < self._memory / 3 else POLL_SECONDS / 10
-
-
-def _no_process(problem: OSError) -> MachineFault:
-    return MachineFault(f"can't start a process to read tables: {problem.strerror}; no index was changed")
+            self._seconds_to_wait = POLL_SECONDS if taken < memory / 3 else POLL_SECONDS / 10
 
 
 def memory_of(process: int) -> int:
@@ -334,7 +343,7 @@ def serve(parent: int, requests: int, answers: int) -> None:
         except BrokenPipeError:
             return
         except BaseException as problem:
-            _send(answers, _packed_error(problem), ERROR)
+            _send(answers, _pack_error(problem), ERROR)
 
 
 def _end_with(parent: int) -> None:
@@ -370,7 +379,7 @@ def _print_nothing() -> None:
     os.close(nowhere)
 
 
-def _packed_error(problem: BaseException) -> bytes:
+def _pack_error(problem: BaseException) -> bytes:
     """Write down an error with where it was raised; as text, if it is one that can't travel."""
     trace = "".join(traceback.format_exception(problem))
     try:

@@ -35,13 +35,9 @@ class Runner(Protocol):
 def open_runner(
     runner: Runner | str | None, spark: "SparkSession | None", master: str | None, remote: str | None
 ) -> Iterator[Runner]:
-    """Give the runner that a person asked for, until the block ends.
+    """Give the runner that a person asked for, until the block ends; None: Spark, where it is installed.
 
-    Args:
-        runner: one that there is already, "spark" or "process"; None: Spark, where it is installed.
-        spark: the session to run on, if there is one.
-        master: the Spark master to start a session on.
-        remote: the Spark Connect server to run on.
+    Spark runs on the session, else on one that is started on the master or on the Spark Connect server.
     """
     if not isinstance(runner, str | None):
         yield runner

@@ -30,7 +30,7 @@ def scratch_folder() -> Iterator[Path]:
     _sweep_once()
     maker = os.getpid()
     folder = Path(tempfile.mkdtemp(prefix=f"covary-{maker}-"))
-    lock = _locked(folder)  # before it is marked, so that whoever sees the mark sees the lock too
+    lock = _lock(folder)  # before it is marked, so that whoever sees the mark sees the lock too
     try:
         set_mark(folder)
         yield folder
@@ -97,7 +97,7 @@ def sweep() -> None:
 
 
 def _remove_if_ours(folder: Path) -> None:
-    lock = _locked(folder)
+    lock = _lock(folder)
     if lock is None:  # another user's, a link, or held by a process that only another container sees
         return
     try:
@@ -109,21 +109,18 @@ def _remove_if_ours(folder: Path) -> None:
 
 def _has_mark(folder: int) -> bool:
     """Whether covary made an open folder: by a file of this user's in it, not a link, that says so."""
-    try:
-        mark = os.open(MARK, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
-    except OSError:
-        return False
-    try:
-        status = os.fstat(mark)
+
+    def open_here(name: str, flags: int) -> int:
+        return os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+
+    with suppress(OSError), open(MARK, "rb", opener=open_here) as mark:
+        status = os.fstat(mark.fileno())
         is_ours = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
-        return is_ours and os.read(mark, len(MARKED) + 1) == MARKED
-    except OSError:
-        return False
-    finally:
-        os.close(mark)
+        return is_ours and mark.read(len(MARKED) + 1) == MARKED
+    return False
 
 
-def _locked(folder: Path) -> int | None:
+def _lock(folder: Path) -> int | None:
     """Open a folder, not a link to one, and lock it; None if it can't be done."""
     try:
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
@@ -142,6 +139,6 @@ def _is_running(process: int) -> bool:
         os.kill(process, 0)
     except ProcessLookupError:
         return False
-    except (OSError, OverflowError):
-        return True
+    except (OSError, OverflowError):  # it is another user's, or no number of a process
+        pass
     return True

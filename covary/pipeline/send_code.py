@@ -11,28 +11,47 @@ from functools import cache
 from hashlib import sha256
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
+import pyarrow as pa
+
 from covary.pipeline.scratch import lasting_folder
+from covary.pipeline.session import is_local
 
 if TYPE_CHECKING:
-    from pyarrow import RecordBatch, Table
     from pyspark.sql import SparkSession
 
 PACKAGE = "covary"
 SHIPPED = "spark.covary.shipped"  # noted in the session itself, which may outlive this process
+SPARK_TYPES = {
+    pa.int32(): "int",
+    pa.int64(): "bigint",
+    pa.float64(): "double",
+    pa.bool_(): "boolean",
+    pa.string(): "string",
+    pa.binary(): "binary",
+    pa.list_(pa.list_(pa.string())): "array<array<string>>",
+}
 T = TypeVar("T")
 Task = Callable[[Any], Any]  # as Spark calls it: with rows, for rows
 
 
 def ship_covary(spark: "SparkSession") -> None:
-    """Send this covary to a session's workers, unless the session has it."""
+    """Send this covary to a session's workers, unless they are on this machine or have it already."""
+    if is_local(spark):
+        return
     package = _package()
     if spark.conf.get(SHIPPED, None) != package.name:
         spark.addArtifacts(str(package), pyfile=True)
         spark.conf.set(SHIPPED, package.name)
+
+
+def as_spark_schema(schema: pa.Schema) -> str:
+    """Write a schema as Spark wants it: it takes columns by their order."""
+    return ", ".join(f"`{field.name}` {SPARK_TYPES[field.type]}" for field in schema)
 
 
 def as_task(function: Callable[..., object], *first: object) -> Task:
@@ -60,7 +79,7 @@ def as_numbered_task(function: Callable[..., Iterator[object]], *first: object) 
     """
     packed = pickle.dumps((function, first))
 
-    def run(batches: "Iterable[RecordBatch]") -> "Iterator[RecordBatch]":
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from covary.pipeline.reading_process import lasting_process  # noqa: PLC0415  (on the worker)
 
         for batch in batches:
@@ -71,18 +90,16 @@ def as_numbered_task(function: Callable[..., Iterator[object]], *first: object) 
 
 
 def as_table_task(function: Callable[..., Iterator[object]], *first: object) -> Task:
-    """Give what Spark is to call on its workers for a table: the function is called as a numbered one is.
+    """Give what Spark is to call on its workers for a table, of which it yields batches.
 
-    What it yields are the batches of a table.
+    The function is called in a process of its own, as that of a numbered task is.
     """
     packed = pickle.dumps((function, first))
 
-    def run(table: "Table") -> "Table":
-        from pyarrow import Table  # noqa: PLC0415
-
+    def run(table: pa.Table) -> pa.Table:
         from covary.pipeline.reading_process import lasting_process  # noqa: PLC0415
 
-        return Table.from_batches(list(lasting_process().do(packed, table)))
+        return pa.Table.from_batches(list(lasting_process().do(packed, table)))
 
     return run
 
@@ -101,7 +118,7 @@ class Parcels(Generic[T]):
 @cache
 def _package() -> Path:
     """Write covary into a zip that is there as long as this process: Spark serves it from where it lies."""
-    content = dict(_content(files(PACKAGE), PACKAGE))
+    content = dict(_read_files(files(PACKAGE), PACKAGE))
     digest = sha256()
     for name, data in content.items():
         digest.update(f"{name} {len(data)} ".encode() + data)
@@ -113,13 +130,9 @@ def _package() -> Path:
     return zipped
 
 
-def _content(folder: Traversable, name: str) -> Iterator[tuple[str, bytes]]:
-    for item in _sorted(folder.iterdir()):
+def _read_files(folder: Traversable, name: str) -> Iterator[tuple[str, bytes]]:
+    for item in sorted(folder.iterdir(), key=attrgetter("name")):
         if item.is_file():
             yield f"{name}/{item.name}", item.read_bytes()
         elif item.name != "__pycache__":
-            yield from _content(item, f"{name}/{item.name}")
-
-
-def _sorted(items: Iterable[Traversable]) -> list[Traversable]:
-    return sorted(items, key=lambda item: item.name)
+            yield from _read_files(item, f"{name}/{item.name}")

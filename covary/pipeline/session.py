@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from threading import Event, Thread, current_thread, main_thread
 from types import FrameType
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
 from covary.errors import CovaryError, MissingPart
@@ -34,9 +34,6 @@ CONNECT_RETRIES = 5
 JVM_GREETING = re.compile(rb"WARNING: Using incubator modules: .*\n")
 GREETING_BEGUN = re.compile(rb"WARNING: Using[^\n]*\Z")
 HUSH = Event()  # while set, what the JVM of this process says is not passed on
-
-
-Handler: TypeAlias = Callable[[int, FrameType | None], object] | int | None
 
 
 @contextmanager
@@ -91,9 +88,12 @@ def start_session(master: str | None = None, remote: str | None = None) -> "Spar
     require_spark(remote)
     from pyspark.sql import SparkSession  # noqa: PLC0415  (covary works without Spark until here)
 
+    if not remote or remote.startswith("local"):
+        os.environ["PYSPARK_PYTHON"] = python_of_workers()  # elsewhere the server's own setting counts
     if remote:
-        return _start_remote(remote)
-    os.environ["PYSPARK_PYTHON"] = python_of_workers()
+        session = _start(SparkSession.builder.remote(remote))
+        _ask_again(session, CONNECT_RETRIES)
+        return session
     master = master or "local[*]"
     builder = SparkSession.builder.master(with_retries(master))
     for name, value in session_settings(master).items():
@@ -112,16 +112,6 @@ def require_spark(remote: str | None = None) -> None:
         raise MissingPart(f"JAVA_HOME is {java_home}, but there is no bin/java in it: correct or unset it")
     if not (java_home or shutil.which("java")):
         raise MissingPart("Spark needs Java 17 or newer: apt install default-jre-headless")
-
-
-def _start_remote(remote: str) -> "SparkSession":
-    from pyspark.sql import SparkSession  # noqa: PLC0415
-
-    if remote.startswith("local"):
-        os.environ["PYSPARK_PYTHON"] = python_of_workers()  # elsewhere the server's own setting counts
-    session = _start(SparkSession.builder.remote(remote))
-    _ask_again(session, CONNECT_RETRIES)
-    return session
 
 
 def _ask_again(session: Any, times: int) -> None:
@@ -166,7 +156,7 @@ def _start(builder: "SparkSession.Builder") -> "SparkSession":
     return session
 
 
-def _on_interrupt(handler: Handler) -> None:
+def _on_interrupt(handler: Callable[[int, FrameType | None], object] | int | None) -> None:
     if current_thread() is main_thread():  # no other thread may set it, nor is interrupted
         signal.signal(signal.SIGINT, handler)
 
@@ -259,15 +249,12 @@ def python_of_workers() -> str:
     The second is looked for in spark-defaults.conf: PySpark itself reads it only under spark-submit. The last
     is right on this machine, and on clusters whose machines are alike.
     """
-    return os.environ.get("PYSPARK_PYTHON") or _python_of_spark_defaults() or sys.executable
-
-
-def _python_of_spark_defaults() -> str | None:
+    if named := os.environ.get("PYSPARK_PYTHON"):
+        return named
     home = os.environ.get("SPARK_HOME")
     folder = os.environ.get("SPARK_CONF_DIR") or (home and Path(home, "conf"))
-    try:
+    with suppress(OSError):
         defaults = Path(folder, "spark-defaults.conf").read_text(encoding="utf-8") if folder else ""
-    except OSError:
-        return None
-    setting = PYTHON_SETTING.search(defaults)
-    return setting.group(1) if setting else None
+        if setting := PYTHON_SETTING.search(defaults):
+            return setting[1]
+    return sys.executable

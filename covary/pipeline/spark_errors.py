@@ -50,16 +50,16 @@ def check_address(master: str | None, remote: str | None) -> None:
         raise CovaryError("give --master or --remote, not both")
     if master and not MASTERS.fullmatch(master):
         raise CovaryError(
-            f"there is no Spark master {_shown(master)!r}; give local[*], spark://HOST:PORT or yarn"
+            f"there is no Spark master {_show(master)!r}; give local[*], spark://HOST:PORT or yarn"
         )
     if remote and not REMOTES.fullmatch(remote):
-        raise CovaryError(f"there is no Spark Connect server {_shown(remote)!r}; give sc://HOST:PORT")
+        raise CovaryError(f"there is no Spark Connect server {_show(remote)!r}; give sc://HOST:PORT")
     url = master or remote or ""
     if urlsplit(url).scheme in PORTS:
         _knock(url)
 
 
-def _shown(address: str) -> str:
+def _show(address: str) -> str:
     return shown_url(address) if "://" in address else without_secrets(address.rpartition("@")[2])
 
 
@@ -76,7 +76,7 @@ def _knock(url: str) -> None:
         except (OSError, ValueError) as refused:
             problem = refused
     reason = Secrets.of(url).hide(str(getattr(problem, "strerror", None) or problem))
-    raise CovaryError(f"can't reach Spark at {_shown(url)}: {reason}; is it running there?")
+    raise CovaryError(f"can't reach Spark at {_show(url)}: {reason}; is it running there?")
 
 
 @contextmanager
@@ -105,15 +105,14 @@ def _name_spark_errors(url: str, secrets: Secrets) -> Iterator[None]:
             raise
         # What drives Spark from here is gone: killed, or out of memory.
         if isinstance(problem, ConnectionError) or STOPPED_CONTEXT in str(problem)[:LONGEST_READ]:
-            raise TaskFailed(f"Spark at {_shown(url)} failed: it does not answer any more") from problem
-        lacking = _what_workers_lack(str(problem))
-        if lacking:
+            raise TaskFailed(f"Spark at {_show(url)} failed: it does not answer any more") from problem
+        if lacking := _what_workers_lack(str(problem)):
             raise TaskFailed(secrets.hide(lacking)) from problem
         if type(problem).__name__ == "PythonException":
             if ours := OUR_ERROR.search(str(problem)[-LONGEST_READ:]):
                 raise TaskFailed(secrets.hide(ours[1])) from problem
             raise
-        raise TaskFailed(f"Spark at {_shown(url)} failed: {_reason(problem, secrets)}") from problem
+        raise TaskFailed(f"Spark at {_show(url)} failed: {_reason(problem, secrets)}") from problem
 
 
 def _is_of_spark(problem: Exception) -> bool:

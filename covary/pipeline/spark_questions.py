@@ -20,8 +20,7 @@ import pyarrow as pa
 from covary.arrays import Row
 from covary.errors import CovaryError
 from covary.index.manifest import parse_manifest
-from covary.pipeline.send_code import as_task, ship_covary
-from covary.pipeline.session import is_local
+from covary.pipeline.send_code import as_spark_schema, as_task, ship_covary
 from covary.progress import OnCount
 from covary.query.all_pairs import (
     Columns,
@@ -48,10 +47,6 @@ QUESTIONS_PER_TASK, COLUMNS_PER_TASK, MOST_TASKS = 4, 64, 4096
 ROUNDS = 8  # of jobs, after each of which a person is told how far they are
 STRINGS = pa.list_(pa.list_(pa.string()))
 KINDS = {str: pa.string(), float: pa.float64(), int: pa.int64(), bool: pa.bool_()}
-SQL = {
-    pa.string(): "string", pa.float64(): "double", pa.int64(): "bigint", pa.bool_(): "boolean",
-    pa.binary(): "binary", STRINGS: "array<array<string>>",
-}  # fmt: skip
 
 
 def _kind_of(hint: type) -> pa.DataType:
@@ -65,15 +60,8 @@ OF_HIT = [(field.name, _kind_of(HINTS[field.name])) for field in fields(Hit) if 
 QUESTION = pa.schema(
     {"query": pa.int64(), "path": pa.string(), "rows": pa.binary(), "key": pa.string(), "value": pa.string()}
 )
-ANSWER = pa.schema(
-    [
-        ("query", pa.int64()),
-        ("query_value", pa.string()),
-        ("problem", pa.string()),
-        ("place", pa.int64()),
-        *OF_HIT,
-    ]
-)
+OF_QUERY = [("query", pa.int64()), ("query_value", pa.string()), ("problem", pa.string())]
+ANSWER = pa.schema([*OF_QUERY, ("place", pa.int64()), *OF_HIT])
 COMPARISON = pa.schema([(name, pa.binary()) for name in Comparison.__slots__])
 
 
@@ -92,13 +80,9 @@ def answer_many(
     rows = [_question_row(number, question) for number, question in enumerate(questions)]
     asked = spark.createDataFrame(pa.Table.from_pylist(rows, schema=QUESTION))
     tasks = max(1, min(-(-len(rows) // QUESTIONS_PER_TASK), MOST_TASKS))
-    _ship(spark)
-    return asked.repartition(tasks).mapInArrow(as_task(answer_some, _state_of(index), options), _sql(ANSWER))
-
-
-def _ship(spark: "SparkSession") -> None:
-    if not is_local(spark):
-        ship_covary(spark)
+    ship_covary(spark)
+    task = as_task(answer_some, _state_of(index), options)
+    return asked.repartition(tasks).mapInArrow(task, as_spark_schema(ANSWER))
 
 
 def _question_row(number: int, question: Question) -> Row:
@@ -115,7 +99,7 @@ def answer_some(state: tuple[str, str], options: QueryOptions, batches: Batches)
     """Answer the questions of one task."""
     for batch in batches:
         for row in batch.to_pylist():
-            yield pa.RecordBatch.from_pylist(_answer_rows(_opened(*state), row, options), ANSWER)
+            yield pa.RecordBatch.from_pylist(_answer_rows(_open_state(*state), row, options), ANSWER)
 
 
 def _answer_rows(index: Index, row: Row, options: QueryOptions) -> list[Row]:
@@ -126,8 +110,8 @@ def _answer_rows(index: Index, row: Row, options: QueryOptions) -> list[Row]:
     except CovaryError as problem:
         return [asked | {"problem": str(problem)}]
     return [
-        asked | {"place": place} | {name: getattr(hit, name) for name, _ in OF_HIT}
-        for place, hit in enumerate(hits, start=1)
+        asked | {"place": rank} | {name: getattr(hit, name) for name, _ in OF_HIT}
+        for rank, hit in enumerate(hits, start=1)
     ]
 
 
@@ -137,7 +121,7 @@ def find_pairs(
     """Compare every column of an index with every other that it joins with."""
     started = time.perf_counter()
     columns = list_columns(index).count
-    _ship(spark)
+    ship_covary(spark)
     best = _best_pairs(index, columns, options, spark, on_progress)
     last_bin = find_last_bin(best, options)
     if last_bin is not None:
@@ -168,8 +152,9 @@ def _best_pairs(
         on_progress(0, columns)
     for numbers in np.array_split(np.arange(tasks), min(tasks, ROUNDS)):
         first, end = int(numbers[0]), int(numbers[-1]) + 1
-        done = spark.range(first, end, 1, end - first).mapInArrow(compare, _sql(COMPARISON)).toArrow()
-        best = merge_comparisons([best, *map(_comparison_from, done.to_pylist())], options.top)
+        numbered = spark.range(first, end, 1, end - first)
+        done = numbered.mapInArrow(compare, as_spark_schema(COMPARISON)).toArrow()
+        best = merge_comparisons([best, *map(_read_comparison, done.to_pylist())], options.top)
         if on_progress:
             on_progress(columns * end // tasks, columns)
     return best
@@ -181,18 +166,15 @@ def compare_some(
     """Compare the columns of one task, given by its number among so many."""
     for batch in batches:
         for number in batch.column(0).to_pylist():
-            columns = _columns(*state)
+            columns = _list_columns(*state)
             # Every so-manieth: neighbours are of one table, and a table of popular keys costs more.
             some = range(number, columns.count, tasks)
-            found = compare_columns(_opened(*state), columns, some, options, last_bin)
-            yield pa.RecordBatch.from_pylist([_comparison_row(found)], COMPARISON)
+            compared = compare_columns(_open_state(*state), columns, some, options, last_bin)
+            row = {name: getattr(compared, name).tobytes() for name in Comparison.__slots__}
+            yield pa.RecordBatch.from_pylist([row], COMPARISON)
 
 
-def _comparison_row(compared: Comparison) -> dict[str, bytes]:
-    return {name: getattr(compared, name).tobytes() for name in Comparison.__slots__}
-
-
-def _comparison_from(row: Mapping[str, bytes]) -> Comparison:
+def _read_comparison(row: Mapping[str, bytes]) -> Comparison:
     kinds: dict[str, type[np.generic]] = {"scores": np.float64, "chance": np.float64}
     return Comparison(**{name: np.frombuffer(part, kinds.get(name, np.int64)) for name, part in row.items()})
 
@@ -202,15 +184,11 @@ def _state_of(index: Index) -> tuple[str, str]:
 
 
 @lru_cache(maxsize=4)
-def _opened(path: str, manifest: str) -> Index:
+def _open_state(path: str, manifest: str) -> Index:
     """Open the state of an index that a job was begun with, once in a worker."""
     return Index.at(Path(path), parse_manifest(manifest))
 
 
 @lru_cache(maxsize=4)
-def _columns(path: str, manifest: str) -> Columns:
-    return list_columns(_opened(path, manifest))
-
-
-def _sql(schema: pa.Schema) -> str:
-    return ", ".join(f"`{field.name}` {SQL[field.type]}" for field in schema)
+def _list_columns(path: str, manifest: str) -> Columns:
+    return list_columns(_open_state(path, manifest))

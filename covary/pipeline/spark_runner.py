@@ -4,53 +4,37 @@ DataFrame API alone, so that it runs through Spark Connect too. Spark drives, th
 never shuffled.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from threading import Timer
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from covary.columns.unused_cells import Tallies
-from covary.errors import CannotWrite, UnreadableTable
-from covary.index.table_records import TableRecord
-from covary.pipeline.fetch_segments import DONE_SQL, collect_segments, require_done
-from covary.pipeline.partial_rows import PARTIAL_SQL
-from covary.pipeline.plan import (
-    LargeTable,
-    Plan,
-    TaskSettings,
-    decide_table,
-    table_name,
+from covary.pipeline.fetch_segments import DONE, collect_segments
+from covary.pipeline.partial_rows import PARTIAL
+from covary.pipeline.plan import Plan, TaskSettings
+from covary.pipeline.progress_log import open_log
+from covary.pipeline.send_code import (
+    Parcels,
+    as_numbered_task,
+    as_spark_schema,
+    as_table_task,
+    as_task,
+    ship_covary,
 )
-from covary.pipeline.send_code import Parcels, as_numbered_task, as_table_task, as_task, ship_covary
 from covary.pipeline.session import is_local
-from covary.pipeline.spark_tables import ROWS_PER_BATCH, numbered_rows, partition_frames, sample_of
-from covary.pipeline.table_notes import describe_columns, make_record
-from covary.pipeline.tasks import (
-    chunk_starts,
-    merge_table,
-    progress_log,
-    sketch_frames,
-    sketch_one_chunk,
-    sketch_one_group,
-)
-from covary.tables.source import TableSource
-from covary.tables.spark_catalog import describe_spark_error
+from covary.pipeline.tasks import merge_table, number_chunks, sketch_one_chunk, sketch_one_group
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+DONE_SQL, PARTIAL_SQL = as_spark_schema(DONE), as_spark_schema(PARTIAL)
 FEW_TASKS = 8
 SECONDS_TO_WAIT = 10.0
 
 
 class SparkRunner:
-    """Runs the tasks of a plan on Spark.
-
-    Args:
-        session: gives the session; a session of our own is started when it is first called, as most updates
-            need none.
-    """
+    """Runs the tasks of a plan on Spark; asks for a session only when it needs one, as most updates don't."""
 
     def __init__(self, session: Callable[[], "SparkSession"]) -> None:
         self.session = session
@@ -58,111 +42,35 @@ class SparkRunner:
     def run(self, plan: Plan, settings: TaskSettings) -> None:
         """Run all tasks of a plan; their segments are then in the scratch folder."""
         spark = self.session()
-        local = is_local(spark)
-        if not local:
-            ship_covary(spark)
+        ship_covary(spark)
+        if not is_local(spark):
             _wait_for_workers(spark, settings)
-        for job in _jobs(plan, settings, spark):
-            if local:
-                require_done(job.collect(), settings)
-            else:
-                collect_segments(job, settings)
+        for job in _make_jobs(plan, settings, spark):
+            collect_segments(job, settings, spark)
 
 
-def _jobs(plan: Plan, settings: TaskSettings, spark: "SparkSession") -> "Iterator[DataFrame]":
+def _make_jobs(plan: Plan, settings: TaskSettings, spark: "SparkSession") -> "Iterator[DataFrame]":
     if plan.groups:
-        numbers = spark.range(0, len(plan.groups), 1, _task_count(len(plan.groups)))
+        numbers = spark.range(0, len(plan.groups), 1, _count_tasks(len(plan.groups)))
         yield numbers.mapInArrow(as_numbered_task(sketch_one_group, Parcels(plan.groups), settings), DONE_SQL)
     if plan.large:
         tables = Parcels(plan.large)
         chunks = sum(len(table.chunks) for table in plan.large)
         numbers = spark.range(0, chunks, 1, chunks)
-        task = as_numbered_task(sketch_one_chunk, tables, chunk_starts(plan.large), settings)
+        task = as_numbered_task(sketch_one_chunk, tables, number_chunks(plan.large), settings)
         partials = numbers.mapInArrow(task, PARTIAL_SQL)
         yield partials.groupBy("table").applyInArrow(as_table_task(merge_table, tables, settings), DONE_SQL)
 
 
-def sketch_spark_tables(
-    tables: Sequence[TableSource], first: int, settings: TaskSettings, spark: "SparkSession"
-) -> tuple[list[str], list[TableRecord]]:
-    """Sketch tables that Spark reads; return the names of their segments, and records of those that failed.
-
-    Args:
-        tables: of the session.
-        first: the number of the first, among the large tables of a build.
-        settings: of the build.
-        spark: the session.
-    """
-    name, wanted = ROWS_PER_BATCH
-    before = spark.conf.get(name)
-    spark.conf.set(name, wanted)
-    segments: list[str] = []
-    left_out: list[TableRecord] = []
-    try:
-        for number, source in enumerate(tables, start=first):
-            try:
-                table = decide_table(source, *sample_of(source, spark), settings)
-                if not table.pairs:
-                    left_out.append(make_record(source, columns=describe_columns(table.roles, Tallies())))
-                    continue
-                _sketch_spark_table(number, table, settings, spark)
-                segments.append(table_name(number))
-            except CannotWrite:
-                raise
-            except Exception as problem:
-                if not _is_up(spark):  # no fault of the table's
-                    raise
-                reason = (
-                    problem.reason
-                    if isinstance(problem, UnreadableTable)
-                    else describe_spark_error(problem, source.location.text)
-                )
-                left_out.append(make_record(source, problem=reason))
-    finally:
-        spark.conf.set(name, str(before))
-    return segments, left_out
-
-
-def _is_up(spark: "SparkSession") -> bool:
-    try:
-        return len(spark.range(0, 1, 1, 1).collect()) == 1
-    except Exception:
-        return False
-
-
-def _sketch_spark_table(
-    number: int, table: LargeTable, settings: TaskSettings, spark: "SparkSession"
-) -> None:
-    with progress_log(settings, f"spark-{number}") as note:
-        note("reading", table.source.name)
-    rows = numbered_rows(table.source, tuple(table.roles.columns), spark)
-    partials = rows.mapInArrow(as_task(sketch_partition, number, table, settings), PARTIAL_SQL)
-    merge = as_table_task(merge_table, {number: table}, settings)
-    job = partials.groupBy("table").applyInArrow(merge, DONE_SQL)
-    if is_local(spark):
-        require_done(job.collect(), settings)
-    else:
-        ship_covary(spark)
-        collect_segments(job, settings)
-
-
-def sketch_partition(
-    number: int, table: LargeTable, settings: TaskSettings, batches: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    """Sketch one partition of a table that Spark reads."""
-    part, frames = partition_frames(batches, tuple(table.roles.columns))
-    yield sketch_frames(number, table, frames, part, settings)
-
-
-def _task_count(groups: int) -> int:
+def _count_tasks(groups: int) -> int:
     """Give a Spark task two groups where they are many: a task costs as much as five small tables."""
     return max(min(groups, FEW_TASKS), -(-groups // 2))
 
 
 def _wait_for_workers(spark: "SparkSession", settings: TaskSettings) -> None:
     """Run one empty task: Spark waits for a worker without an end or a word, so after a while we tell."""
-    with progress_log(settings, "spark") as note:
-        too_long = Timer(SECONDS_TO_WAIT, note, ("waiting", ""))
+    with open_log(settings.scratch, "spark") as note:
+        too_long = Timer(SECONDS_TO_WAIT, note, ["waiting"])
         too_long.daemon = True
         too_long.start()
         try:
@@ -170,7 +78,7 @@ def _wait_for_workers(spark: "SparkSession", settings: TaskSettings) -> None:
         finally:
             too_long.cancel()
             too_long.join()
-        note("working", "")
+        note("working")
 
 
 def answer(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

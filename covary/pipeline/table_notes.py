@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from covary.columns.profile import ColumnProfile
 from covary.columns.unused_cells import Tallies
 from covary.errors import CovaryError, MissingPart, UnreadableTable
 from covary.index.reason_words import explain_column, explain_left_out
@@ -20,7 +19,7 @@ from covary.tables.source import TableSource
 BAD_TABLE = (Exception, pl.exceptions.PanicException)
 
 
-def reason_of(problem: BaseException, table: TableSource) -> str:
+def explain_failure(problem: BaseException, table: TableSource) -> str:
     """Say in a line why a table could not be read."""
     if isinstance(problem, UnreadableTable):
         return problem.reason
@@ -35,9 +34,9 @@ def is_lasting(problem: BaseException, table: TableSource) -> bool:
     return get_reader(table).is_file and not table.location.is_url and not of_the_machine
 
 
-def failed(table: TableSource, problem: BaseException) -> TableRecord:
+def record_failure(table: TableSource, problem: BaseException) -> TableRecord:
     """Write down a table that could not be read."""
-    return make_record(table, problem=reason_of(problem, table), lasting=is_lasting(problem, table))
+    return make_record(table, problem=explain_failure(problem, table), lasting=is_lasting(problem, table))
 
 
 def record_early_end(table: TableSource, problem: str, ended: Sequence[Ended]) -> TableRecord:
@@ -57,15 +56,8 @@ def make_record(
 ) -> TableRecord:
     """Write down a table that was read, or why it was not.
 
-    Args:
-        table: where it is.
-        rows: how many were read.
-        problem: why it could not be read.
-        columns: what was decided about each.
-        lasting: whether it can't be read as long as it is as it is; else it is tried again each time.
-        damage: what is wrong with it, and how it was read all the same.
-        left_out: how much of it was not sketched.
-        remarks: how it was read, where that is no matter of course.
+    A table whose problem is not lasting is tried again each time. `damage` says what is wrong with one that
+    was read all the same, `remarks` how it was read, where that is no matter of course.
     """
     return TableRecord(
         writable(table.name),
@@ -86,25 +78,24 @@ def make_record(
 
 def describe_columns(roles: Roles, tallies: Tallies) -> tuple[ColumnNote, ...]:
     """Write down what was decided about each column, and what of it could not be used."""
-    in_pairs: dict[str, list[str]] = {}
+    keys_with: dict[str, list[str]] = {}
     for key in roles.keys:
         for column in key.columns:
-            in_pairs.setdefault(column, []).append(key.name)
-    return tuple(_note(profile, roles, in_pairs.get(profile.name, []), tallies) for profile in roles.profiles)
-
-
-def _note(profile: ColumnProfile, roles: Roles, keys: Sequence[str], tallies: Tallies) -> ColumnNote:
-    name = profile.name
-    served = (("key", bool(keys)), ("number", name in roles.numbers))
-    tally = tallies.get(name)
-    return ColumnNote(
-        name,
-        profile.kind,
-        " and ".join(role for role, serves in served if serves),
-        explain_column(profile),
-        tuple(keys),
-        tally.missing if tally else None,
-        tally.not_understood if tally else None,
-        tally.examples if tally else (),
-        roles.examples.get(name, ()),
-    )
+            keys_with.setdefault(column, []).append(key.name)
+    notes = []
+    for profile in roles.profiles:
+        name, tally = profile.name, tallies.get(profile.name)
+        serves = {"key": name in keys_with, "number": name in roles.numbers}
+        note = ColumnNote(
+            name,
+            profile.kind,
+            " and ".join(role for role, is_so in serves.items() if is_so),
+            explain_column(profile),
+            tuple(keys_with.get(name, ())),
+            tally.missing if tally else None,
+            tally.not_understood if tally else None,
+            tally.examples if tally else (),
+            roles.examples.get(name, ()),
+        )
+        notes.append(note)
+    return tuple(notes)

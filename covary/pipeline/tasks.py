@@ -11,11 +11,11 @@ import pickle
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import suppress
 from functools import partial
 from itertools import accumulate, chain
 from pathlib import Path
-from typing import IO, cast
+from typing import cast
 
 import polars as pl
 import pyarrow as pa
@@ -29,14 +29,7 @@ from covary.index.segment_layout import build_segment
 from covary.index.table_records import TableRecord
 from covary.pipeline.fetch_segments import finish_task
 from covary.pipeline.limits import is_of_the_table, why_give_up
-from covary.pipeline.partial_rows import (
-    PARTIAL,
-    pack_partial,
-    pack_tallies,
-    unpack_faults,
-    unpack_partial,
-    unpack_tallies,
-)
+from covary.pipeline.partial_rows import PARTIAL, pack_partial, pack_unused, unpack_partial, unpack_unused
 from covary.pipeline.plan import (
     PARTS,
     PROGRESS,
@@ -49,16 +42,17 @@ from covary.pipeline.plan import (
     plan,
     table_name,
 )
+from covary.pipeline.progress_log import as_logged, open_log, read_log
 from covary.pipeline.reading_process import DIED, UNWATCHED, Ended, Watch, lasting_process
 from covary.pipeline.send_code import Parcels
 from covary.pipeline.table_notes import (
     BAD_TABLE,
     describe_columns,
-    failed,
+    explain_failure,
     is_lasting,
     make_record,
-    reason_of,
     record_early_end,
+    record_failure,
 )
 from covary.sketching.kernel import finish, merge_partials
 from covary.sketching.key_columns import Key, collect_readings
@@ -84,7 +78,7 @@ def sketch_group(
     task, limits = f"group-{number}", settings.limits
     ends = ends_before(settings, task, watch)
     finished: list[Finished] = []
-    with progress_log(settings, task) as note:
+    with open_log(settings.scratch, task) as note:
         for number_in_group, table in enumerate(tables):
             kept = watch.folder / str(number_in_group) if watch.is_again and watch.folder else None
             if kept and kept.exists():
@@ -98,7 +92,9 @@ def sketch_group(
                 finished.append(_sketch_whole(table, settings))
             note("done", table.name)
             if kept:  # so that a third process need not read it again
-                _write_whole(kept, pickle.dumps(finished[-1]))
+                draft = kept.with_suffix(".part")
+                draft.write_bytes(pickle.dumps(finished[-1]))
+                draft.rename(kept)
     watch.begin(WRITING, memory=max(map(limits.memory_for, tables)))
     if problem := why_give_up(before := ends(WRITING)):
         finished = [(record_early_end(table, problem, before), []) for table in tables]
@@ -112,61 +108,39 @@ def ends_before(settings: TaskSettings, task: str, watch: Watch) -> Callable[[st
     """
     begun: Counter[str] = Counter()
     with suppress(OSError):
-        for line in Path(settings.scratch, PROGRESS, task).read_text(encoding="utf-8").split("\n"):
-            event, _, table = line.partition("\t")
+        for event, table in read_log(Path(settings.scratch, PROGRESS, task)):
             begun[table] += 1 if event == "reading" else -1
 
     def ends(step: str) -> list[Ended]:
         known = watch.ends_at(step)
-        lost = begun[_as_logged(step)] - len(known)
+        lost = begun[as_logged(step)] - len(known)
         return [Ended(step, DIED)] * lost + known
 
     return ends
 
 
-def _write_whole(path: Path, content: bytes) -> None:
-    draft = path.with_suffix(".part")
-    draft.write_bytes(content)
-    draft.rename(path)
-
-
 def _sketch_whole(table: TableSource, settings: TaskSettings) -> Finished:
     try:
-        layout = read_layout(table)
-        faults = Faults()
+        layout, faults = read_layout(table), Faults()
         batches = read_chunk(Chunk(table, 0, *WHOLE), layout, None, faults)
         first = next(batches, pl.DataFrame(schema=dict.fromkeys(layout.columns, pl.String)))
         second = next(batches, None)
-        roles, known = decide_roles(
-            first,
-            table.name,
-            settings.config,
-            settings.keys,
-            settings.values,
-            None if second is None else table.size,
-        )
+        size = None if second is None else table.size
+        roles, known = decide_roles(first, table.name, settings.config, settings.keys, settings.values, size)
         first = use_numbers_read(first, roles.profiles, collect_readings(roles.keys))
         if second is not None and roles.columns and _is_mostly_unused(first, roles.columns):
-            faults = Faults()
-            again = read_chunk(Chunk(table, 0, *WHOLE), layout, roles.columns, faults)
-            counted, known = _RowCount(again), None
+            known, faults = None, Faults()
+            counted = _RowCount(read_chunk(Chunk(table, 0, *WHOLE), layout, roles.columns, faults))
         else:
             counted = _RowCount(chain([first], [] if second is None else [second], batches))
-        tallies = Tallies()
+        partials, tallies = [], Tallies()
         if roles.keys and roles.numbers:
             partials = sketch_batches(
-                counted,
-                roles.keys,
-                roles.numbers,
-                settings.config,
-                tallies,
-                table.name,
-                known=known,
+                counted, roles.keys, roles.numbers, settings.config, tallies, table.name, known=known
             )
         else:
-            partials = []
-            counted.exhaust()
-        sketches = _worth_having(finish(partials, settings.config), roles.keys)
+            for _ in counted:
+                pass
         record = make_record(
             table,
             counted.rows,
@@ -175,9 +149,9 @@ def _sketch_whole(table: TableSource, settings: TaskSettings) -> Finished:
             left_out=roles.left_out,
             remarks=layout.remarks,
         )
-        return record, sketches
+        return record, _leave_out_coarse(finish(partials, settings.config), roles.keys)
     except BAD_TABLE as problem:
-        return failed(table, problem), []
+        return record_failure(table, problem), []
 
 
 def _is_mostly_unused(rows: pl.DataFrame, columns: Sequence[str]) -> bool:
@@ -197,12 +171,8 @@ class _RowCount:
             self.rows += batch.height
             yield batch
 
-    def exhaust(self) -> None:
-        for _ in self:
-            pass
 
-
-def _worth_having(sketches: Sequence[Sketch], keys: Sequence[Key]) -> list[Sketch]:
+def _leave_out_coarse(sketches: Sequence[Sketch], keys: Sequence[Key]) -> list[Sketch]:
     """Leave out coarse granularities with so few keys that a join on them would be hidden."""
     finest = {key.name: key.granularities[0] for key in keys}
     return [
@@ -244,7 +214,7 @@ def sketch_chunk(
     ends = ends_before(settings, task, watch)(source.name)
     if problem := why_give_up(ends):
         return _problem_row(number, problem, is_of_the_table(ends, source))
-    with progress_log(settings, task) as note:
+    with open_log(settings.scratch, task) as note:
         note("reading", source.name)
         limits, parts = settings.limits, len(table.chunks)
         watch.begin(source.name, limits.seconds_for(source, parts), limits.memory_for(source, parts))
@@ -275,9 +245,9 @@ def sketch_frames(
             counted, roles.keys, roles.numbers, settings.config, tallies, table.source.name, part
         )
         rows = [pack_partial(number, partial, counted.rows) for partial in partials]
-        rows.append(pack_tallies(number, tallies, faults or Faults()))
+        rows.append(pack_unused(number, tallies, faults or Faults()))
     except BAD_TABLE as problem:
-        return _problem_row(number, reason_of(problem, table.source), is_lasting(problem, table.source))
+        return _problem_row(number, explain_failure(problem, table.source), is_lasting(problem, table.source))
     return pa.RecordBatch.from_pylist(rows, schema=PARTIAL)
 
 
@@ -292,33 +262,38 @@ def merge_chunks(
     """Merge the partial sketches of a large table and write it as a segment of its own."""
     source, task = table.source, f"merge-{number}"
     ends = ends_before(settings, task, watch)(source.name)
-    with progress_log(settings, task) as note:
+    with open_log(settings.scratch, task) as note:
         note("reading", source.name)
         if problem := why_give_up(ends):
             finished: Finished = record_early_end(source, problem, ends), []
         else:
             limits, parts = settings.limits, max(1, len(table.chunks))
             watch.begin(source.name, limits.seconds_for(source), limits.memory_for(source, parts))
-            finished = _merged(table, partials, settings)
+            finished = _merge_partials(table, partials, settings)
         write_part(build_segment([finished]), Path(settings.scratch, PARTS, table_name(number)))
         note("done", source.name)
 
 
-def _merged(table: LargeTable, partials: pa.Table, settings: TaskSettings) -> Finished:
+def _merge_partials(table: LargeTable, partials: pa.Table, settings: TaskSettings) -> Finished:
     problems: dict[str, bool] = {}
     tallies, faults = Tallies(), Faults()
     for row in partials.filter(partials["states"].is_null()).to_pylist():
         if row["problem"]:
             problems[row["problem"]] = row["lasting"]
             continue
-        faults.include(unpack_faults(row))
-        for column, tally in unpack_tallies(row).items():
+        unused, wrong = unpack_unused(row)
+        faults.include(wrong)
+        for column, tally in unused.items():
             tallies.add(column, tally)
+    columns = describe_columns(table.roles, tallies)
+    if problems:
+        first, lasting = min(problems), all(problems.values())  # they arrive in any order
+        return make_record(table.source, problem=first, columns=columns, lasting=lasting), []
     rows_of_pairs, row_count = _find_rows_of_pairs(partials, table)
     sketches: list[Sketch] = []
     states, others = partials["states"], partials.drop_columns(["states"])
     # In the order of the plan: rows of a shuffle arrive in any. Some at a time, so that few are unpacked.
-    pairs = [] if problems or not rows_of_pairs else table.pairs
+    pairs = table.pairs if rows_of_pairs else []
     for start in range(0, len(pairs), PAIRS_AT_ONCE):
         some = [rows_of_pairs[pair] for pair in pairs[start : start + PAIRS_AT_ONCE]]
         rows = iter(others.take(list(chain.from_iterable(some))).to_pylist())
@@ -328,18 +303,15 @@ def _merged(table: LargeTable, partials: pa.Table, settings: TaskSettings) -> Fi
                 for row in of_pair
             ]
             sketches += finish(merge_partials([[part] for part in parts], settings.config), settings.config)
-    sketches = _worth_having(sketches, table.roles.keys)
     record = make_record(
         table.source,
-        0 if problems else row_count,
-        min(problems, default=None),  # they arrive in any order
-        describe_columns(table.roles, tallies),
-        all(problems.values()),
-        damage=() if problems else describe_damage(table.layout, faults),
-        left_out=() if problems else table.roles.left_out,
-        remarks=() if problems else table.layout.remarks,
+        row_count,
+        columns=columns,
+        damage=describe_damage(table.layout, faults),
+        left_out=table.roles.left_out,
+        remarks=table.layout.remarks,
     )
-    return record, sketches
+    return record, _leave_out_coarse(sketches, table.roles.keys)
 
 
 def _find_rows_of_pairs(partials: pa.Table, table: LargeTable) -> tuple[dict[ColumnPair, list[int]], int]:
@@ -355,29 +327,7 @@ def _find_rows_of_pairs(partials: pa.Table, table: LargeTable) -> tuple[dict[Col
     return rows_of_pairs, max(row_counts.values(), default=0)
 
 
-@contextmanager
-def progress_log(settings: TaskSettings, task: str) -> Iterator[Callable[[str, str], None]]:
-    """Give a function that notes what a task is doing where the build's own process can see it."""
-    with ExitStack() as open_files:
-        log: IO[bytes] | None = None
-        with suppress(OSError):
-            file = Path(settings.scratch, PROGRESS, task)
-            log = open_files.enter_context(file.open("ab", buffering=0))
-
-        def note(event: str, table: str) -> None:
-            # Progress is a courtesy: where it can't be written, the segment will say so.
-            with suppress(OSError):
-                if log:
-                    log.write(f"{event}\t{_as_logged(table)}\n".encode())
-
-        yield note
-
-
-def _as_logged(table: str) -> str:
-    return table.encode(errors="backslashreplace").decode().replace("\n", " ")
-
-
-def chunk_starts(tables: Sequence[LargeTable]) -> tuple[int, ...]:
+def number_chunks(tables: Sequence[LargeTable]) -> tuple[int, ...]:
     """Number the chunks of several large tables one after the other; return the first number of each."""
     return tuple(accumulate((len(table.chunks) for table in tables), initial=0))[:-1]
 
@@ -393,15 +343,7 @@ def sketch_one_group(
 def sketch_one_chunk(
     tables: Parcels[LargeTable], starts: Sequence[int], settings: TaskSettings, position: int, watch: Watch
 ) -> Iterator[pa.RecordBatch]:
-    """Sketch a chunk of a large table.
-
-    Args:
-        tables: all that are large.
-        starts: the number of the first chunk of each.
-        settings: of the build.
-        position: the number of the chunk, among the chunks of all of them.
-        watch: is told of what is done.
-    """
+    """Sketch a chunk, given by its position among those of all large tables, which start at `starts`."""
     number = bisect_right(starts, position) - 1
     table = tables[number]
     yield sketch_chunk(number, table, table.chunks[position - starts[number]], settings, watch)

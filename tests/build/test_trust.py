@@ -244,9 +244,9 @@ def test_hostile_keys_values_and_exclusions_are_only_ever_names(index, tables, t
     write(tables / "new.csv")
     update = run("index", "--into", index)
     assert update.exit_code in {0, 2}
-    told = run("info", index)
-    assert told.exit_code == 0
-    for said in (update, told):
-        assert "\x1b" not in said.stdout + said.stderr
-        assert said.exception is None or isinstance(said.exception, SystemExit), said.exception
+    info = run("info", index)
+    assert info.exit_code == 0
+    for each in (update, info):
+        assert "\x1b" not in each.stdout + each.stderr
+        assert each.exception is None or isinstance(each.exception, SystemExit), each.exception
     build_index(write(tmp_path / "more" / "m.csv").parent / "**", index)

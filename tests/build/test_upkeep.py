@@ -53,6 +53,16 @@ def names(index):
     return covary.open_index(index).tables["name"].to_list()
 
 
+def read_names(opened):
+    """The names of the tables that could be read."""
+    return sorted(opened.tables.filter(pl.col("problem").is_null())["name"])
+
+
+def problems_of(opened, by="path"):
+    """What can't be read, each with why."""
+    return opened.tables.filter(pl.col("problem").is_not_null()).select(by, "problem").rows()
+
+
 def last(index):
     change = read_history(index)[-1]
     return change.command, change.new, change.changed, change.removed, change.kept
@@ -91,9 +101,9 @@ def test_a_source_that_can_not_be_looked_into_keeps_its_tables_and_is_named(inde
     write(tables / "t4.csv", 4)
     for _ in range(2):  # told once, not once more each time
         opened = build_index(None, index)
-        problems = opened.tables.filter(pl.col("problem").is_not_null()).select("path", "problem").rows()
+        problems = problems_of(opened)
         assert problems == [(str(tmp_path / "other"), "no such file or folder")]
-        assert sorted(opened.tables.filter(pl.col("problem").is_null())["name"]) == [
+        assert read_names(opened) == [
             "o", "t0", "t1", "t2", "t3", "t4",
         ]  # fmt: skip
     (tmp_path / "unmounted").rename(tmp_path / "other")
@@ -125,10 +135,8 @@ def test_a_source_that_holds_nothing_any_more_keeps_its_tables_and_is_named(tabl
     (mounted / "t0.csv").unlink()
     for _ in range(2):
         opened = build_index(None, index)
-        assert sorted(opened.tables.filter(pl.col("problem").is_null())["name"]) == before
-        problems = dict(
-            opened.tables.filter(pl.col("problem").is_not_null()).select("path", "problem").rows()
-        )
+        assert read_names(opened) == before
+        problems = dict(problems_of(opened))
         why = "it held tables before and holds none now"
         assert problems == {f"{tables}/t0*.csv": why, str(mounted): why}
         assert last(index)[1:4] == (0, 0, 0)
@@ -152,7 +160,7 @@ def test_a_folder_below_a_source_that_can_not_be_listed_keeps_its_tables(index, 
     monkeypatch.setattr("covary.tables.local.os.scandir", refusing)
     (tables / "t3.csv").unlink()
     opened = build_index(None, index)
-    assert sorted(opened.tables.filter(pl.col("problem").is_null())["name"]) == ["sub/s", "t0", "t1", "t2"]
+    assert read_names(opened) == ["sub/s", "t0", "t1", "t2"]
     assert opened.tables["problem"].drop_nulls().to_list() == ["permission denied"]
 
 
@@ -275,7 +283,7 @@ def test_names_stay_while_a_source_is_out_of_reach(index, tables, tmp_path):
     write(tables / "o.csv", 7)
     opened = build_index(None, index)
     assert last(index) == ("index", 1, 0, 0, 6)
-    present = sorted(opened.tables.filter(pl.col("problem").is_null())["name"])
+    present = read_names(opened)
     assert present == ["o", "o.csv", *before[1:]]
     (tmp_path / "unmounted").rename(tmp_path / "other")
     build_index(None, index)
@@ -449,7 +457,7 @@ def test_what_repair_can_not_read_again_is_named(index, tables, tmp_path):
     damage_segment_with("o", index, "values.arrow")
     other.parent.rename(tmp_path / "unmounted")
     opened = build_index(None, index, repair=True)
-    problems = dict(opened.tables.filter(pl.col("problem").is_not_null()).select("name", "problem").rows())
+    problems = dict(problems_of(opened, "name"))
     assert problems == {
         "o": "it was damaged in the index and is not to be found in its source now",
         str(tmp_path / "other"): "no such file or folder",
@@ -533,13 +541,13 @@ def test_a_database_that_is_locked_keeps_its_tables_and_is_named(index, tables):
         build_index(None, index)
         assert "shop" in names(index)
     # By another process: SQLite's locks are of a process, and gone as soon as that closes the file anywhere.
-    told = [sys.executable, "-c", HOLDS_A_LOCK, tables / "shop.db"]
-    with subprocess.Popen(told, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+    command = [sys.executable, "-c", HOLDS_A_LOCK, tables / "shop.db"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         assert holder.stdout.readline()
         opened = build_index(None, index)
         holder.stdin.close()
     assert opened.tables["problem"].drop_nulls().to_list() == ["database is locked"]
-    assert opened.tables.filter(pl.col("problem").is_null())["name"].to_list().count("shop") == 1
+    assert read_names(opened).count("shop") == 1
     opened = build_index(None, index)
     assert opened.tables["problem"].null_count() == opened.tables.height == 5
 
@@ -551,7 +559,7 @@ def test_a_source_away_while_damage_is_repaired_is_named_from_then_on(index, tab
     other.rename(tmp_path / "away")
     for repair in (True, False):
         opened = build_index(None, index, repair=repair)
-        problems = opened.tables.filter(pl.col("problem").is_not_null()).select("path", "problem").rows()
+        problems = problems_of(opened)
         assert problems == [(str(other), "no such file or folder")]
 
 
@@ -561,7 +569,7 @@ def test_a_source_in_another_that_looks_empty_keeps_its_tables(index, tables):
     below.unlink()
     for _ in range(2):
         opened = build_index(None, index)
-        problems = opened.tables.filter(pl.col("problem").is_not_null()).select("path", "problem").rows()
+        problems = problems_of(opened)
         assert problems == [(str(below.parent), "it held tables before and holds none now")]
         assert "sub/s" in names(index)
     remove_tables(index, below.parent)
@@ -611,7 +619,7 @@ def test_the_index_in_its_own_source_is_not_told_of_but_another_is(index, tables
     shutil.copytree(index, tables / "other")
     for _ in range(2):
         opened = build_index(tables, tables / "my.covary", size=32)
-        problems = opened.tables.filter(pl.col("problem").is_not_null()).select("path", "problem").rows()
+        problems = problems_of(opened)
         assert problems == [(str(tables / "other"), "it is a covary index")]
         assert opened.tables.height == 5
     assert len(read_history(tables / "my.covary")) == 1

@@ -132,10 +132,10 @@ def test_limits_hold_without_spark(collection, tmp_path):
 
 
 def test_a_task_that_fails_ends_the_others(collection, tmp_path, monkeypatch):
-    def fail(self, plan, settings):
+    def fail(*_):
         raise CovaryError("no more")
 
-    monkeypatch.setattr("covary.pipeline.process_runner._Processes.submit_plan", fail)
+    monkeypatch.setattr("covary.pipeline.process_runner._submit_plan", fail)
     with pytest.raises(CovaryError, match="no more"):
         covary.build_index(collection, tmp_path / "index", runner="process")
     assert not (tmp_path / "index").exists()

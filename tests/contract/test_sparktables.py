@@ -178,7 +178,7 @@ def test_a_name_is_only_ever_a_name(spark, catalog, tmp_path):
 STOPPED = """
 import sys
 from pathlib import Path
-from covary.pipeline.spark_runner import sketch_spark_tables
+from covary.pipeline.spark_tables import sketch_spark_tables
 from covary.pipeline.plan import PARTS, PROGRESS, TaskSettings
 from covary.sketching.sketch_types import SketchConfig
 from covary.pipeline.session import start_session

@@ -1,4 +1,4 @@
-"""Work that a process does not survive, for test_apart.py: a process of its own must be able to import it."""
+"""Work that a process does not survive: a module of its own, as the process must be able to import it."""
 
 import ctypes
 import mmap
@@ -96,7 +96,7 @@ def take_memory(given, watch):
 def map_a_file(given, watch):
     with open(given, "rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as mapped:
         watch.begin("all", None, 100 << 20)
-        total = sum(mapped[place] for place in range(0, len(mapped), 4096))
+        total = sum(mapped[start] for start in range(0, len(mapped), 4096))
         time.sleep(0.2)
         yield total
 

@@ -23,7 +23,7 @@ def settings_in(scratch):
     return TaskSettings(SketchConfig(), (), (), str(scratch))
 
 
-def told_by(work, scratch):
+def answers_of(work, scratch):
     batches = finish_task("group-000000", work, settings_in(scratch))
     return pa.Table.from_batches(batches, schema=DONE).to_pylist()
 
@@ -31,13 +31,13 @@ def told_by(work, scratch):
 @pytest.fixture
 def pieces(monkeypatch, tmp_path):
     monkeypatch.setattr(delivery, "PIECE_BYTES", 10)
-    rows = told_by(segment_made_in, tmp_path / "not here")
+    rows = answers_of(segment_made_in, tmp_path / "not here")
     return [row for row in rows if row["file"]]
 
 
 def test_a_task_that_sees_the_folder_writes_there_and_sends_nothing(tmp_path):
     (tmp_path / PARTS).mkdir()
-    assert [row["file"] for row in told_by(segment_made_in, tmp_path)] == [None]
+    assert [row["file"] for row in answers_of(segment_made_in, tmp_path)] == [None]
     assert (tmp_path / PARTS / "group-000000" / "small").read_bytes() == b"abc"
 
 
@@ -63,12 +63,12 @@ def test_a_full_disk_is_told_wherever_it_is(tmp_path):
 
     (tmp_path / PARTS).mkdir()
     for scratch in (tmp_path, tmp_path / "not here"):
-        (row,) = told_by(fails, scratch)
+        (row,) = answers_of(fails, scratch)
         with pytest.raises(CannotWrite, match=f"can't write the index {tmp_path}: the disk is full"):
             delivery.require_done([row], settings_in(tmp_path / "scratch"))
 
 
 def test_segments_come_in_rounds_that_are_not_too_large(monkeypatch):
     monkeypatch.setattr(delivery, "ROUND_BYTES", 10)
-    assert delivery._rounds({"a": 4, "b": 6, "c": 1, "d": 30, "e": 2}) == [["a", "b"], ["c"], ["d"], ["e"]]
-    assert delivery._rounds({}) == []
+    assert delivery._share_out({"a": 4, "b": 6, "c": 1, "d": 30, "e": 2}) == [["a", "b"], ["c"], ["d"], ["e"]]
+    assert delivery._share_out({}) == []

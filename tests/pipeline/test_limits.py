@@ -97,6 +97,7 @@ def test_a_table_beyond_a_limit_is_tried_again_when_the_limit_is_raised():
     too_long, too_large = why_give_up([LONG]), why_give_up([LARGE, LARGE])
     assert ExceededLimit.from_text(too_long) == ExceededLimit(TOO_LONG, 2)
     assert ExceededLimit.from_text(too_large) == ExceededLimit(TOO_LARGE, 0.8)
+    assert ExceededLimit.from_text(too_long.replace("2", "e")) is None
     assert not Limits(2).allow_more(too_long)
     assert not Limits(1).allow_more(too_long)
     assert Limits(3).allow_more(too_long)

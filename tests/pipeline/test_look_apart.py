@@ -61,7 +61,7 @@ def _fail(_):
 
 @measured
 @pytest.mark.parametrize(
-    ("function", "error", "said"),
+    ("function", "error", "message"),
     [
         (_stay, NotToBeSeen, "it took longer than 2 s; --table-timeout sets another limit"),
         (_fill, NotToBeSeen, "it needs more than 0.4 GB of memory; --memory sets another limit"),
@@ -71,9 +71,9 @@ def _fail(_):
     ],
 )
 def test_a_file_that_is_too_much_for_its_reader_is_named_and_the_next_is_looked_into(
-    look, function, error, said
+    look, function, error, message
 ):
-    with pytest.raises(error, match=said):
+    with pytest.raises(error, match=message):
         look("/data/it", function, 1)
     assert look("/data/next", len, "next") == 4
 

@@ -145,11 +145,11 @@ list(ReadingProcess().do(pickle.dumps((deadly_work.sleep_long, ())), sys.argv[2]
 
 @measured
 def test_a_process_ends_with_the_one_that_asked(tmp_path):
-    told = tmp_path / "number"
-    command = [sys.executable, "-c", ASKS, str(HERE), str(told)]
+    number_file = tmp_path / "number"
+    command = [sys.executable, "-c", ASKS, str(HERE), str(number_file)]
     asking = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": str(ROOT)})
-    wait_for(lambda: told.exists() and told.read_text())
-    number = int(told.read_text())
+    wait_for(lambda: number_file.exists() and number_file.read_text())
+    number = int(number_file.read_text())
     assert is_alive(number)
     asking.kill()
     asking.wait()

@@ -188,8 +188,8 @@ with scratch_folder() as other:
 def test_lasting_folders_end_with_their_process(temporary, ending):
     environment = {**os.environ, "TMPDIR": str(temporary), "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-c", CHILD, ending]
-    told = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert len(told.stdout.split()) == 2, told.stderr
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert len(ended.stdout.split()) == 2, ended.stderr
     assert len(os.listdir(temporary)) == (2 if ending == "killed" else 0)
     sweep()
     assert os.listdir(temporary) == []

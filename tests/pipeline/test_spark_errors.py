@@ -25,7 +25,7 @@ class SparkConnectGrpcException(Exception):
     __module__ = "pyspark.errors.exceptions.connect"
 
 
-def told(problem):
+def message_of(problem):
     with pytest.raises(CovaryError) as caught, name_spark_errors("spark://host:7077"):
         raise problem
     assert "\n" not in str(caught.value)
@@ -33,7 +33,7 @@ def told(problem):
 
 
 def test_a_package_that_workers_lack_is_named():
-    line = told(PythonException(f"{TRACEBACK}ModuleNotFoundError: No module named 'scipy.stats'"))
+    line = message_of(PythonException(f"{TRACEBACK}ModuleNotFoundError: No module named 'scipy.stats'"))
     assert line == (
         "Spark's workers have no Python package scipy: for their Python, run pip install 'covary[spark]', "
         "or name one that has it in PYSPARK_PYTHON"
@@ -41,7 +41,7 @@ def test_a_package_that_workers_lack_is_named():
 
 
 def test_workers_of_another_python_are_told_with_both_versions():
-    line = told(
+    line = message_of(
         PythonException(
             f"{TRACEBACK}pyspark.errors.exceptions.base.PySparkRuntimeError: [PYTHON_VERSION_MISMATCH] "
             "Python in worker has different version: 3.12 than that in driver: 3.11, PySpark cannot run with "
@@ -57,12 +57,12 @@ def test_a_python_that_workers_do_not_have_is_named():
     lost = (
         'Lost task 0.3 in stage 0.0: java.io.IOException: Cannot run program "/opt/py": error=2, No such file'
     )
-    line = told(SparkConnectGrpcException(f"Job aborted.\n{lost} or directory"))
+    line = message_of(SparkConnectGrpcException(f"Job aborted.\n{lost} or directory"))
     assert line == "Spark's workers have no Python at /opt/py: name theirs in PYSPARK_PYTHON"
 
 
 def test_processes_that_do_not_live_on_workers_are_told():
-    line = told(
+    line = message_of(
         PythonException(
             f"{TRACEBACK}covary.pipeline.reading_process.EndedEarly: {EndedEarly(Ended('', DIED, 9))}"
         )
@@ -74,7 +74,7 @@ def test_processes_that_do_not_live_on_workers_are_told():
 
 
 def test_a_server_that_is_gone_is_told_by_its_reason():
-    line = told(
+    line = message_of(
         SparkConnectGrpcException(
             "<_MultiThreadedRendezvous of RPC that terminated with:\n\tstatus = StatusCode.UNAVAILABLE\n"
             '\tdetails = "failed to connect to all addresses; last error: UNKNOWN: ipv4:127.0.0.1:1: '
@@ -110,9 +110,9 @@ def test_a_connection_of_ours_that_is_refused_stays_a_bug():
 
 
 def test_a_session_that_was_stopped_meanwhile_is_told_in_a_line():
-    said = (
+    message = (
         "java.lang.IllegalStateException: Cannot call methods on a stopped SparkContext.\nIt was created at"
     )
     with pytest.raises(CovaryError) as caught, name_spark_errors("local[*]"):
-        raise JavaError(said)
+        raise JavaError(message)
     assert str(caught.value) == "Spark at local[*] failed: it does not answer any more"

@@ -27,8 +27,8 @@ def test_a_key_of_numbers_keeps_the_text_it_was_written_in(tmp_path):
     sketch_group(0, find_tables([tmp_path])[0], settings)
     segment = OpenSegment(open_segment(tmp_path / PARTS / group_name(0)), settings.config)
     written = settings.config.scheme.identify([pl.Series(["1.50", "2.25", "3.00"])])[0].hashes
-    found = segment.sketch(0)
-    by_hash = dict(zip(found.key_hashes.tolist(), found.values.tolist(), strict=True))
+    sketch = segment.sketch(0)
+    by_hash = dict(zip(sketch.key_hashes.tolist(), sketch.values.tolist(), strict=True))
     assert by_hash == dict(zip(written.tolist(), [1.0, 2.5, 4.0], strict=True))
 
 
@@ -126,8 +126,8 @@ def test_a_worker_that_died_is_known_by_the_log_that_it_left(two_tables, tmp_pat
     (tmp_path / PROGRESS / "group-0").write_text(lines)
     for _ in range(2):  # what is named once stays so
         sketch_group(0, tables, settings)
-    said = "the process that read it died twice"
-    assert problems(settings, group_name(0)) == {"a": None, "b": said if deaths == 2 else None}
+    reason = "the process that read it died twice"
+    assert problems(settings, group_name(0)) == {"a": None, "b": reason if deaths == 2 else None}
 
 
 def test_a_chunk_or_a_merge_at_which_processes_died_costs_its_table(two_tables, tmp_path, monkeypatch):
