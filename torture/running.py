@@ -106,8 +106,7 @@ def environment(folder: Path, more: Mapping[str, str] | None = None) -> dict[str
         (folder / name).mkdir(parents=True, exist_ok=True)
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     own = {"HOME": str(folder / "home"), "TMPDIR": str(folder / "tmp"), "PYTHONPATH": path}
-    java = f"{os.environ.get('SPARK_SUBMIT_OPTS', '')} -Djava.io.tmpdir={folder / 'tmp'}".strip()
-    return {**os.environ, **own, "PYTHONFAULTHANDLER": "1", "SPARK_SUBMIT_OPTS": java, **(more or {})}
+    return {**os.environ, **own, "PYTHONFAULTHANDLER": "1", **(more or {})}
 
 
 def run_fresh(

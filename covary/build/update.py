@@ -4,6 +4,7 @@ import os
 import time
 import warnings
 from collections.abc import Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -226,6 +227,11 @@ def _find_changes(
     return replace(changes, left_out=(*changes.left_out, *previous.lost_tables(listing)))
 
 
+def _compile_meanwhile() -> None:
+    with suppress(Exception):  # whatever it is, a query meets it again; or this process is ending just now
+        compile_ahead()
+
+
 def _read_tables(
     changes: Changes,
     manifest: Manifest,
@@ -244,7 +250,7 @@ def _read_tables(
         names, left_out = plan.segments, [*plan.settled, *changes.left_out]
         with report_progress(scratch / PROGRESS, len(changes.read) - len(plan.settled), on_progress):
             if plan.groups or plan.large or read_by_spark:
-                compiling = Thread(target=compile_ahead, daemon=True)
+                compiling = Thread(target=_compile_meanwhile, daemon=True)
                 compiling.start()  # this process has nothing else to do while others read
                 runner.run(plan, settings)
                 if read_by_spark:

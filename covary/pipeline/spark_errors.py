@@ -104,7 +104,8 @@ def _name_spark_errors(url: str, secrets: Secrets) -> Iterator[None]:
         if not _is_of_spark(problem):
             raise
         # What drives Spark from here is gone: killed, or out of memory.
-        if isinstance(problem, ConnectionError) or STOPPED_CONTEXT in str(problem)[:LONGEST_READ]:
+        is_gone = isinstance(problem, ConnectionError) or type(problem).__name__ == "Py4JNetworkError"
+        if is_gone or STOPPED_CONTEXT in str(problem)[:LONGEST_READ]:
             raise TaskFailed(f"Spark at {_show(url)} failed: it does not answer any more") from problem
         if lacking := _what_workers_lack(str(problem)):
             raise TaskFailed(secrets.hide(lacking)) from problem
