@@ -127,6 +127,8 @@ def merge_states(states: States, keys: Grouped) -> States:
             ranked = np.where(states["count"] > 0, state if edge == "first" else -state, NO_ROW)
             at = np.lexsort((ranked, np.broadcast_to(keys.groups, state.shape)))[..., starts]
             merged |= {each: np.take_along_axis(states[each], at, axis=-1) for each in (edge, name)}
+        elif name not in ("first", "last"):  # which are merged with their rows
+            raise KeyError(name)
     return merged
 
 
@@ -171,6 +173,10 @@ def _sum_over(states: States, count: Integers | float) -> Floats:
     return result
 
 
+def _within(low: float, high: float, rows: float) -> tuple[float, float]:
+    return low, high
+
+
 @dataclass(frozen=True, slots=True)
 class Aggregate:
     """How the rows of a key become one number."""
@@ -178,13 +184,15 @@ class Aggregate:
     states: frozenset[str]  # needed beside the count
     finish: Callable[[States], Floats]
     words: str  # as a passive: "averaged"
-    # Of its value for up to so many rows of numbers between a lowest and a highest.
-    bounds: Callable[[float, float, float], tuple[float, float]] = lambda low, high, rows: (low, high)
+    # Between what its value lies for up to so many rows of numbers between a lowest and a highest.
+    bounds: Callable[[float, float, float], tuple[float, float]]
 
 
 # Adding 0 turns -0 into 0: which of the two a minimum finds depends on the order of the rows.
 AGGREGATES = {
-    "mean": Aggregate(frozenset({"sum"}), lambda states: _sum_over(states, states["count"]), "averaged"),
+    "mean": Aggregate(
+        frozenset({"sum"}), lambda states: _sum_over(states, states["count"]), "averaged", _within
+    ),
     "sum": Aggregate(
         frozenset({"sum"}),
         lambda states: _sum_over(states, 1.0),
@@ -197,8 +205,8 @@ AGGREGATES = {
         "counted",
         lambda low, high, rows: (1.0, rows),
     ),
-    "min": Aggregate(frozenset({"min"}), lambda states: states["min"] + 0.0, "to the smallest"),
-    "max": Aggregate(frozenset({"max"}), lambda states: states["max"] + 0.0, "to the largest"),
-    "first": Aggregate(frozenset({"first"}), lambda states: states["first"], "to the first"),
-    "last": Aggregate(frozenset({"last"}), lambda states: states["last"], "to the last"),
+    "min": Aggregate(frozenset({"min"}), lambda states: states["min"] + 0.0, "to the smallest", _within),
+    "max": Aggregate(frozenset({"max"}), lambda states: states["max"] + 0.0, "to the largest", _within),
+    "first": Aggregate(frozenset({"first"}), lambda states: states["first"], "to the first", _within),
+    "last": Aggregate(frozenset({"last"}), lambda states: states["last"], "to the last", _within),
 }

@@ -295,7 +295,7 @@ def _merge_columns(parts: Sequence[Sequence[Partial]], config: SketchConfig) -> 
 
 
 def finish(partials: Sequence[Partial], config: SketchConfig) -> list[Sketch]:
-    """Turn fully merged partials into one sketch per pair and aggregate."""
+    """Turn fully merged partials into one sketch per pair and aggregate, in the order of both."""
     sketches: list[Sketch] = []
     sharing = [list(group) for _, group in groupby(partials, key=lambda partial: id(partial.hashes))]
     for _, groups in groupby(sharing, key=len):  # as many columns: the granularities of a key, at once

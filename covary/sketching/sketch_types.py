@@ -112,7 +112,10 @@ class Partial:
 
 @dataclass(frozen=True, eq=False)
 class Sketch:
-    """A finished sketch of ⟨key, number⟩: the n smallest keys in h_u order, one number for each."""
+    """A finished sketch of ⟨key, number⟩: the n smallest keys in h_u order, one number for each.
+
+    How many rows stood behind a key is forgotten.
+    """
 
     pair: ColumnPair
     aggregate: str

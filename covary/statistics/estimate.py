@@ -26,7 +26,7 @@ class Estimate:
         interval: the kind of interval; None when no interval is known to hold for the measure.
         confidence: how often such an interval is to hold the join's own correlation.
         p_value: how often shuffled numbers would look as strongly related, by a test of the measure itself
-            (for pm1 that of pearson; for qn and kendall that of spearman).
+            or, where it has none, by that of the measure that all columns were scored by first.
         sample_size: shared keys that the estimate rests on.
         overlap: distinct keys that both columns hold.
         overlap_error: its standard error; 0 when counted.

@@ -24,8 +24,8 @@ class Measure:
 
     of: Callable[[Floats, Floats, int], float]  # the measure of a sample, given a seed; NaN when undefined
     symbol: str  # as people write it
-    words: str  # what it is good for, for --help
-    scores_by: str  # the measure that scores all columns before it: itself, if it can
+    words: str  # what it goes by, or where it is better than others, for --help
+    scores_by: str  # that scores all columns first: itself if `moments.SWITCHES` has it, else spearman
     intervals: tuple[str, ...] = ()  # those known to hold for it, the default first
     p_value: SimpleMeasure | None = None  # its own test; without one, that of the measure that scores
     estimates: str | None = None  # what it estimates, if not itself: on a whole join that is known

@@ -181,7 +181,7 @@ def _say_which_to_name(tables: Sequence[TableSource], whole: str) -> str:
     if not tables:
         return "it holds no tables"
     several = f"{len(tables)} tables ({name_some(tables)})"
-    if get_reader(tables[0]).is_text:
+    if get_reader(tables[0]).may_be_packed:
         return f"it's a zip of {several}; unpack one"
     return f"it holds {several}; name one, as in {Location(whole).shown}#{tables[0].member}"
 

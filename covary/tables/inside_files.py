@@ -47,7 +47,7 @@ def list_tables_in_file(file: FoundFile, look: Look = look_here) -> Tables:
         return look(file.location.text, _list_folder, file, READERS[file.lakehouse])
     path = file.location.bare
     stem, suffix = split_name(os.path.basename(path))
-    if suffix in UNREAD_KINDS:
+    if suffix in UNREAD_KINDS and not find_readers(suffix):
         raise NotATable(Why.UNREAD_KIND, UNREAD_KINDS[suffix])
     if not (file.explicit or may_hold_a_table(stem, suffix)):
         return []
@@ -57,8 +57,10 @@ def list_tables_in_file(file: FoundFile, look: Look = look_here) -> Tables:
     name = stem if folder == "." else f"{folder}/{stem}"
     table = TableSource(name, file.location, "", compression, size=state.size, version=state.version)
     marked = find_marked_reader(head)
+    if marked:  # a format that is packed unpacks itself
+        table = replace(table, compression=None)
     if marked and marked.holds_tables:
-        return look(file.location.text, _list_held_tables, replace(table, compression=None), marked)
+        return look(file.location.text, _list_held_tables, table, marked)
     if compression == "zip" and not marked:
         return look(file.location.text, _list_zip, table)
     if suffix in TELLS_NOTHING and not marked:

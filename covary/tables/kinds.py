@@ -21,7 +21,7 @@ UNREAD_KINDS = {
     ".7z": "7-Zip", ".rar": "RAR", ".tar": "tar", ".tgz": "tar",
 }  # fmt: skip
 FOLDER_READERS = [reader for reader in READERS.values() if reader.inner_folder]
-TEXT_READERS = [reader for reader in READERS.values() if reader.is_text]
+TEXT_READERS = [reader for reader in READERS.values() if reader.may_be_packed]
 
 
 def split_name(name: str) -> tuple[str, str]:
@@ -49,7 +49,7 @@ def may_hold_a_table(stem: str, suffix: str) -> bool:
 
 def find_text_reader(suffix: str) -> Reader | None:
     """The reader of text files with a suffix, which may be compressed or lie in a zip."""
-    return next((reader for reader in find_readers(suffix) if reader.is_text), None)
+    return next((reader for reader in find_readers(suffix) if reader.may_be_packed), None)
 
 
 def find_marked_reader(head: bytes) -> Reader | None:
@@ -61,7 +61,7 @@ def find_marked_reader(head: bytes) -> Reader | None:
 def recognise(suffix: str, head: bytes, compression: str | None, explicit: bool) -> Reader | None:
     """The reader of a file without a mark of its format, or None if it has nothing of a table."""
     declared = find_readers(suffix)
-    if declared and not declared[0].is_text:
+    if declared and not declared[0].may_be_packed:
         titles = " or ".join(reader.title for reader in declared)
         raise NotATable(Why.COMPRESSED if compression else Why.OF_ANOTHER_KIND, titles)
     start = FileStart(suffix, unpack_head(head, compression) if compression else head, explicit)

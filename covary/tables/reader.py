@@ -31,7 +31,8 @@ class Layout:
 class RowRequest(NamedTuple):
     """Which rows to read: some columns of a part of a table, in frames of about `size` bytes.
 
-    A reader of text counts in `faults` what is wrong with it.
+    A reader of what people write by hand, such as CSV, counts in `faults` the rows, and those that are wrong;
+    of typed files there is nothing to count.
     """
 
     source: TableSource
@@ -52,18 +53,23 @@ class FileStart(NamedTuple):
 
 
 class Reader(ABC):
-    """How tables of one format are recognised, cut into parts and read."""
+    """How tables of one format are recognised, cut into parts and read.
+
+    What is wrong with a file is raised as UnreadableTable, or as an error of `read.FAILURES`, whose text
+    becomes the reason that a person reads.
+    """
 
     name: str  # of the format, as in TableSource.format
     title: str  # of the format, as a person knows it
     suffixes: tuple[str, ...] = ()  # of files that hold it
     marks: tuple[tuple[int, bytes], ...] = ()  # bytes that tell such a file, each with its position
+    # A file without them is looked at as text or as an archive alone.
     schemes: tuple[str, ...] = ()  # of URLs that name a server of it
     inner_folder: str = ""  # that a folder holds which is one table
     # The name of a file in that folder which tells such a table; None: the folder alone does.
     inner_mark: re.Pattern[str] | None = None
     is_file = False  # a table is one file, which has a checksum
-    is_text = False  # a file of it may be compressed, or lie in a zip
+    may_be_packed = False  # a file of it may be compressed, or lie in a zip; only text is
     holds_tables = False  # a file of it holds tables with names of their own, told by a foreign reader
     is_packed = False  # it packs more rows into a byte than text does, so that parts are made smaller
     is_read_whole = False  # a part comes unpacked as a whole, and needs memory as large as it is

@@ -35,7 +35,7 @@ class CsvReader(FileReader):
 
     name, title = "csv", "CSV"
     suffixes = (".csv", ".tsv", ".tab", ".txt")
-    is_text = True
+    may_be_packed = True
 
     def suits(self, start: FileStart) -> bool:
         """Whether it may be CSV: a .txt file in a folder must look like it."""

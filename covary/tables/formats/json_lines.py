@@ -29,7 +29,7 @@ class JsonLinesReader(FileReader):
 
     name, title = "jsonl", "JSON Lines"
     suffixes = (".jsonl", ".ndjson", ".json")
-    is_text = True
+    may_be_packed = True
 
     def suits(self, start: FileStart) -> bool:
         """Whether it says to be JSON Lines, by its name or by its first character."""
