@@ -329,7 +329,10 @@ def _path(path: str, parameters: re.Pattern[str], store: bool = False) -> Iterat
     done = 0
     for parameter in parameters.finditer(path):
         mark, name, equals, value = parameter.groups(default="")
-        if store and not (equals and _NAME.fullmatch(name)):
+        if store and not (mark == ";" and equals and _NAME.fullmatch(name)):
+            continue
+        # Before a suffix an odd mark is part of a name, as in x,y=1.csv and in year=2013,month=1/a.csv.
+        if mark != ";" and "." not in path[: parameter.start()].rpartition("/")[2]:
             continue
         yield _shown(path[done : parameter.start()])
         yield _shown(mark)

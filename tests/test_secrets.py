@@ -29,6 +29,7 @@ from covary.query.ask import open_index
 from covary.secrets import Secrets
 from covary.sketching.sketch_table import sketch
 from covary.tables.discover import find_table, find_tables, name_source
+from covary.tables.location import Location
 from covary.tables.url_marks import find_state_folder, make_mark
 
 build_index = partial(covary.build_index, runner="process")
@@ -256,6 +257,21 @@ def test_a_file_of_a_name_like_a_url_is_a_file(name, tmp_path, monkeypatch):
 def test_a_parameter_after_another_mark_is_one(mark):
     source = f"https://host/2013,a&b/a.csv{mark}token=hush"
     assert name_source(source) == f"https://host/2013,a&b/a.csv{mark}token=…"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "s3://bucket/d/x,y=1.csv",
+        "s3://bucket/d/p&q=2.csv",
+        "s3://bucket/a=1,b=2/part.parquet",
+        "https://host/year=2013,month=1/a.csv",
+        "https://host/x,y=1.csv",
+    ],
+)
+def test_such_a_mark_in_a_name_is_part_of_it(source):
+    assert name_source(source) == source
+    assert Location(source).bare == source
 
 
 def test_what_was_not_stored_is_asked_for_again_and_its_tables_stay(web, tmp_path):

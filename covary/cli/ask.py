@@ -39,12 +39,13 @@ def query(
     from covary.query.ask import open_index
 
     opened = open_index(index)
-    with guarding(memory, table), showing_work() as show:
-        hits = opened.query(table, key, value, on_progress=show, **chosen)
-    if as_json:
-        print_json(hits.to_dict())
-    else:
-        show_hits(hits, table, opened)
+    with guarding(memory, table):
+        with showing_work() as show:
+            hits = opened.query(table, key, value, on_progress=show, **chosen)
+        if as_json:
+            print_json(hits.to_dict())
+        else:
+            show_hits(hits, table, opened)
 
 
 def show_hits(hits: "Hits", table: str, index: "Index") -> None:

@@ -4,9 +4,11 @@ Tables of a collection are read in processes with limits. This one is read in th
 which answers sooner: the command ends when the table fills the memory, or when Ctrl-C is not heeded.
 """
 
+import math
 import os
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -48,21 +50,20 @@ def guarding(memory: str | None, *tables: str) -> Iterator[None]:
 
 
 def _watch(signals: int, limit: int, tables: str) -> None:
+    patient_until = math.inf
     while True:
         if memory_of(os.getpid()) > limit:
-            too_much = f"it needs more than {limit / 1e9:.2g} GB of memory; --memory sets another limit"
-            _end(USER_MISTAKE, f"can't read {tables}: {too_much}")
+            too_much = f"more than {limit / 1e9:.2g} GB of memory; --memory sets another limit"
+            _end(USER_MISTAKE, f"reading {tables}, and answering, takes {too_much}")
+        if time.monotonic() > patient_until:
+            _end(STOPPED, "stopped")
         if select([signals], [], [], LOOK_SECONDS)[0]:
             received = os.read(signals, 1)
             if not received:
                 return
-            if received[0] == signal.SIGINT and not _ends_soon(signals):
-                _end(STOPPED, "stopped")
-
-
-def _ends_soon(signals: int) -> bool:
-    """Whether what runs heeds Ctrl-C; a second one is for who has no patience."""
-    return bool(select([signals], [], [], PATIENCE_SECONDS)[0]) and not os.read(signals, 1)
+            if received[0] == signal.SIGINT:  # a second one is for who has no patience
+                again = patient_until < math.inf
+                patient_until = time.monotonic() + (0 if again else PATIENCE_SECONDS)
 
 
 def _end(code: int, reason: str) -> None:

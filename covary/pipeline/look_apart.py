@@ -6,6 +6,7 @@ reader busy for ever or to crash it. That costs the process, and the file is nam
 
 import pickle
 from collections.abc import Callable, Iterator, Sequence
+from threading import Event
 
 from covary.errors import CovaryError, UnreadableTable
 from covary.pipeline.limits import DEFAULT_MEMORY, LEAST_SECONDS, Limits, why_give_up
@@ -18,8 +19,8 @@ def look_in_processes(processes: Sequence[ReadingProcess], limits: Limits) -> Lo
     """Give a function that calls another in a process, for what lies at a path, and gives what that gives."""
     idle, work = IdleProcesses(processes), pickle.dumps((_look_there, (limits,)))
 
-    def look(path: str, function: Callable[..., Tables], *given: object) -> Tables:
-        tables: list[Tables] = idle.do(work, (path, function, given))
+    def look(path: str, function: Callable[..., Tables], *given: object, stop: Event | None = None) -> Tables:
+        tables: list[Tables] = idle.do(work, (path, function, given), stop)
         return tables[0]
 
     return look
@@ -38,6 +39,6 @@ def _look_there(
         raise NotToBeSeen(Why.UNREADABLE, unreadable.reason) from None
     except (NotATable, CovaryError):
         raise
-    except Exception as problem:  # nobody knows all errors of foreign readers
+    except BaseException as problem:  # nobody knows all errors of foreign readers; those of Rust are such
         raise NotToBeSeen(Why.UNREADABLE, f"{type(problem).__name__}: {problem}".split("\n")[0]) from None
     yield tables

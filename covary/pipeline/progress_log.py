@@ -35,7 +35,7 @@ def open_log(scratch: str, task: str) -> Iterator[Callable[..., None]]:
 
 def as_logged(table: str) -> str:
     """Write the name of a table as it stands in a log: in one line, and in UTF-8."""
-    return table.encode(errors="backslashreplace").decode().replace("\n", " ")
+    return table.encode(errors="backslashreplace").decode().replace("\n", " ").replace("\r", " ")
 
 
 def read_log(log: Path) -> Iterator[tuple[str, str]]:

@@ -232,7 +232,7 @@ class _Process:
         self._seconds_to_wait = POLL_SECONDS
 
     def is_ready(self) -> bool:
-        """Whether it can be given work: it is idle, and lives as long as the thread that started it."""
+        """Whether it can be given work: it is idle, and Linux did not end it with its thread."""
         # One may have been started before this process was forked, or for another covary than this one's.
         if self._owner != os.getpid() or self._path != sys.path:
             return False

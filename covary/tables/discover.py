@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from itertools import chain
+from threading import Event
 from typing import TYPE_CHECKING, NamedTuple
 
 import xxhash
@@ -231,13 +232,18 @@ def _list_source(
         for table in tables if wanted is None else [choose_table(tables, wanted, whole)]:
             yield root, table
         return
-    look_into = partial(_look_into, look=look)
     if location.is_url or location.is_of_catalog:
         files = list(list_catalog(source) if location.is_of_catalog else list_remote_files(source))
+        stop = Event()
+        look_into = partial(_look_into, look=partial(look, stop=stop))
         with ThreadPoolExecutor(REQUESTS_AT_ONCE) as asking:  # each file is a request away
-            inside = list(asking.map(look_into, files))
+            try:
+                inside = list(asking.map(look_into, files))
+            except BaseException:  # Ctrl-C, say: the threads would go on, and be waited for
+                stop.set()
+                raise
     else:
-        inside = list(map(look_into, list(list_local_files(source))))
+        inside = [_look_into(file, look) for file in list_local_files(source)]
     yield from chain.from_iterable(inside)
 
 

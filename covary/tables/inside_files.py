@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from threading import Event
 from typing import Protocol
 
 from covary.errors import UnreadableTable
@@ -32,11 +33,18 @@ Tables = Sequence[TableSource | SkippedSource]
 class Look(Protocol):
     """A way to look into a file: call a function with what is given, here or in another process."""
 
-    def __call__(self, path: str, function: Callable[..., Tables], *given: object) -> Tables:
-        """Give what the function does; `path` names the file that is to blame if it never returns."""
+    def __call__(
+        self, path: str, function: Callable[..., Tables], *given: object, stop: Event | None = None
+    ) -> Tables:
+        """Give what the function does; `path` names the file that is to blame if it never returns.
+
+        `stop` is set when nobody waits for it any more.
+        """
 
 
-def look_here(path: str, function: Callable[..., Tables], *given: object) -> Tables:
+def look_here(
+    path: str, function: Callable[..., Tables], *given: object, stop: Event | None = None
+) -> Tables:
     """Look into a file in this process."""
     return function(*given)
 

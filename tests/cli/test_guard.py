@@ -31,8 +31,8 @@ def start(work, memory=""):
 def test_a_command_ends_before_a_table_fills_the_memory():
     running = start(FILL, "300MB")
     _, message = running.communicate(timeout=60)
-    reason = "it needs more than 0.3 GB of memory; --memory sets another limit"
-    assert message == f"covary: can't read https://…@host/a.csv: {reason}\n"
+    reason = "takes more than 0.3 GB of memory; --memory sets another limit"
+    assert message == f"covary: reading https://…@host/a.csv, and answering, {reason}\n"
     assert running.returncode == 2
 
 

@@ -4,13 +4,14 @@ import time
 import zipfile
 import zlib
 from pathlib import Path
+from threading import Event, Timer
 
 import pytest
 
 from covary.errors import MissingPart
 from covary.pipeline.limits import Limits
 from covary.pipeline.look_apart import look_in_processes
-from covary.pipeline.reading_process import ReadingProcess
+from covary.pipeline.reading_process import ReadingProcess, Stopped
 from covary.tables.discover import find_tables
 from covary.tables.skipped import NotToBeSeen
 
@@ -78,12 +79,19 @@ def test_a_file_that_is_too_much_for_its_reader_is_named_and_the_next_is_looked_
     assert look("/data/next", len, "next") == 4
 
 
+def test_who_waits_for_a_look_is_let_go(look):
+    stop = Event()
+    Timer(0.3, stop.set).start()
+    with pytest.raises(Stopped):
+        look("/data/it", _stay, 1, stop=stop)
+
+
 @measured
 def test_a_packed_list_of_an_iceberg_table_fills_no_memory(tmp_path):
     pytest.importorskip("pyiceberg")
-    from tests.tables.test_lakehouses import ROWS, iceberg, place_of  # noqa: PLC0415
+    from tests.tables.test_lakehouses import ROWS, folder_of, iceberg  # noqa: PLC0415
 
-    path = Path(place_of(iceberg(tmp_path / "ice", ROWS)))
+    path = Path(folder_of(iceberg(tmp_path / "ice", ROWS)))
     (listed,) = (path / "metadata").glob("snap-*.avro")
     listed.write_bytes(_with_zeros(listed.read_bytes(), 4 << 30))
     (tmp_path / "good.csv").write_bytes(CSV)

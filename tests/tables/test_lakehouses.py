@@ -917,7 +917,7 @@ def test_lakehouse_tables_of_a_bucket(remote):
 def test_lakehouse_tables_of_a_bucket_are_looked_into_with_limits(remote):
     asked = []
 
-    def look(path, function, *given):
+    def look(path, function, *given, stop=None):
         asked.append(path)
         return function(*given)
 
