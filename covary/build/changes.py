@@ -1,4 +1,8 @@
-"""What changed in a collection since it was indexed: tables to read, to forget and to leave alone."""
+"""What changed in a collection since it was indexed: tables to read, to forget and to leave alone.
+
+A table is `dead` when its sketches go: because it is `removed` (no longer in its source), `lost` (still
+there, and no table any more), or `replaced` by a newer version. What can't be looked into keeps its tables.
+"""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -90,9 +94,9 @@ def choose_names_to_keep(
 def add_emptied_sources(
     listing: Listing, known: Sequence[KnownTable], looked_into: Collection[str]
 ) -> Listing:
-    """Take a folder, a bucket or a database that held tables and holds none for one that can't be seen now.
+    """Treat a folder, a bucket or a database that held tables and is empty now as one out of reach.
 
-    So looks a disk that is not mounted. A table that was named itself is gone when it is gone.
+    A disk that is not mounted looks the same. A table that was named itself is gone when it is gone.
     """
     present = {table.identity for table in listing.tables}
     alive = {table.source for table in listing.tables}
@@ -100,7 +104,7 @@ def add_emptied_sources(
     alive |= {each.path for each in listing.unlisted}
     good = [old for old in known if old.problem is None]
     held = dict.fromkeys(old.source for old in good if _is_one_of_many(old))
-    # The tables of a source that lies in another are known as the other's.
+    # Tables of a source within another, as of data/ and data/2013, are known as those of data/.
     for source in sorted({*looked_into} - alive - held.keys() - {old.path for old in good}):
         below = [old for old in good if matches(old.path, source)]
         if below and not any(old.identity in present for old in below):
@@ -127,7 +131,7 @@ def _is_out_of_reach(old: KnownTable, listing: Listing) -> bool:
 
 
 def compare(listing: Listing, known: Sequence[KnownTable], options: BuildOptions) -> Changes:
-    """Hold what a collection is now against what an index knows of it."""
+    """Compare what a collection is now with what an index knows of it."""
     present = {table.identity: table for table in listing.tables}
     left_out = {
         (skipped.path, skipped.reason.text): skipped for skipped in (*listing.skipped, *listing.unlisted)

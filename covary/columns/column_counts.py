@@ -29,9 +29,9 @@ class TextSample:
     """A few cells of a column of text, and how long its text is.
 
     Attributes:
-        cells: distinct cells that are no marks of absence, stripped, chosen by their hash: the same in any
-            order of rows. All, if fewer than 32. A long one is cut, and stays too long for a number.
-        varies: whether there are two of them.
+        cells: distinct cells, stripped, without those that mean missing (n/a, -), chosen by hash: the same
+            in any order of rows. All, if fewer than 32. A long one is cut, and stays too long for a number.
+        varies: whether at least two of them differ.
         length: bytes on average.
     """
 
@@ -49,7 +49,7 @@ class TextSample:
 class ColumnCounts:
     """How many cells of a column are there, and its numbers."""
 
-    present: int  # cells that are there; of text, distinct ones
+    present: int  # cells that are not missing; of a column of text, the distinct ones among them
     varies: bool
     values: Floats  # NaN where there's no finite number
     numbers: int

@@ -28,11 +28,11 @@ class Inspection:
     damaged: dict[str, str]  # by file, what is wrong with it
     damaged_segments: tuple[str, ...]  # the names of those that they are of
     left_over: tuple[str, ...]  # what a writer left that was killed; the next one removes it
-    not_ours: tuple[str, ...] = ()  # what covary did not write, as far as can be told; it is left alone
+    not_ours: tuple[str, ...] = ()  # files that covary did not write, as far as can be told; it is left alone
 
 
 def check_index(index: str | Path, on_progress: OnCount | None = None) -> Inspection:
-    """Read every file of an index and hold it against its checksum.
+    """Read every file of an index and compare it with its checksum.
 
     Args:
         index: its folder.

@@ -1,7 +1,7 @@
 """How the segments that tasks finish come to the build's scratch folder.
 
-A task that sees that folder writes there. One that doesn't, because its machine shares no disk with the
-build's, returns the files in pieces among its answer, and the build writes them.
+A task that has that folder on its disk writes there. One that hasn't, because its machine shares no disk with
+the build's, returns the files in pieces as result rows, and the build writes them.
 """
 
 import errno
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 PIECE_BYTES = 4 << 20  # far below what Spark Connect takes as one message
-ROUND_BYTES = 256 << 20  # brought home at once: Spark's driver refuses answers of a gigabyte
+ROUND_BYTES = 256 << 20  # sent to the build at once: Spark's driver refuses answers of a gigabyte
 ARRIVING = "arriving"
 
 DONE = pa.schema(

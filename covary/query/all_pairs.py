@@ -1,7 +1,7 @@
 """The most correlated pairs of columns of a whole index: every column asked against all others.
 
-Columns are asked one by one, like queries, so that a key held by all of them costs each of them the same and
-no task all of it. What a task finds is small: its best pairs, and how many p-values it saw of which size.
+Each column is used as a query, so that a key which all columns hold costs each of them the same, and no task
+all of it. What a task returns is small: its best pairs, and how many p-values there were of which size.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,7 +18,7 @@ from covary.query.rank_candidates import rank_candidates
 
 # p-values are counted in bins a thousandth wide: by their exponent and the first ten bits after it.
 BIN_SHIFT = 42
-EXACTLY = 10**6  # terms of a sum that are added one by one
+TERMS_ADDED_ONE_BY_ONE = 10**6  # the rest of a longer sum by a logarithm
 PRINTED = 20  # pairs that print() shows
 
 
@@ -39,10 +39,10 @@ class Pairs:
     """The most correlated pairs, best first, and how many were compared."""
 
     path: str  # of the index
-    columns: int  # that were asked
+    columns: int  # each used as a query
     compared: int  # pairs of columns that share enough keys, each counted once
-    survivors: int  # pairs with a q-value up to `level`
-    level: float  # the share of chance among them
+    survivors: int  # significant pairs: those with a q-value up to `level`
+    level: float  # the share of them that chance may have made (the false discovery rate)
     pairs: tuple[Pair, ...] = field(repr=False)
     elapsed_ms: float
 
@@ -92,7 +92,7 @@ class Columns:
 class Comparison:
     """What some columns were compared with: the best pairs of them, and every p-value, counted."""
 
-    left: Integers  # sketches that were asked
+    left: Integers  # sketches that were used as queries
     right: Integers  # sketches that they were compared with
     scores: Floats  # of the best pairs
     chance: Floats  # their p-values
@@ -184,7 +184,7 @@ def q_values_of_bins(compared: Comparison) -> dict[str, Floats]:
     tests = max(int(compared.counts.sum()), 1)
     largest = ((compared.bins + 1) << BIN_SHIFT).view(np.float64)
     q = np.minimum.accumulate((largest * tests / np.cumsum(compared.counts))[::-1])[::-1]
-    few = np.arange(1, min(tests, EXACTLY) + 1)
+    few = np.arange(1, min(tests, TERMS_ADDED_ONE_BY_ONE) + 1)
     however_dependent = (1 / few).sum() + np.log(tests / few.size)  # 1 + 1/2 + ... + 1/tests
     return {"bh": np.minimum(q, 1.0), "by": np.minimum(q * however_dependent, 1.0)}
 

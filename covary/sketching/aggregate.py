@@ -1,4 +1,8 @@
-"""Fold the rows of one key into one number. Every state merges, in any order, to the same bits."""
+"""Fold the rows of one key into one number.
+
+What is kept of some rows is a state, a partial result such as a sum: states of parts of a table merge, in any
+order, to the same bits as if the rows had come together.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -12,7 +16,7 @@ Groups = npt.NDArray[np.intp]
 States = dict[str, Array]  # by name a number per key: integers for counts and limbs, else floats
 
 # A float sum depends on the order of its terms; a sum of integers does not. So each number is split exactly
-# into limbs of 30 bits, "limb:0" counting ones, "limb:1" counting 2^30, "limb:-1" counting 2^-30, ..., and
+# into limbs, digits of 30 bits: "limb:0" counts ones, "limb:1" counts 2^30, "limb:-1" counts 2^-30, ..., and
 # sums are kept per limb: most columns need one to three. 2^33 rows fit under one key.
 LIMB_BITS = 30
 LIMB = "limb:"

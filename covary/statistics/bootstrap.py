@@ -18,7 +18,7 @@ CLOSE_ENOUGH, RARELY = 0.01, 3.4808
 PM1_DRAWS = 599
 PM1_ENDS = ((40, 7, 593), (80, 8, 592), (180, 11, 588), (250, 14, 585), (np.inf, 15, 584))
 
-# Below this share of the sample's sum of squares, a resample's has lost too many digits to cancellation.
+# Below this share of the sample's sum of squares, a resample's is too imprecise, and is computed anew.
 LOST_DIGITS = 1e-6
 LOST = np.inf  # stands for the r of such a resample until it is known
 
@@ -38,7 +38,7 @@ def resample(x: Floats, y: Floats, draws: int, seed: int = 0) -> Floats:
 
 
 def pm1(x: Floats, y: Floats, seed: int = 0) -> float:
-    """Mean of Pearson's r over resamples, drawn until it is settled; a constant resample counts as 0."""
+    """Mean of Pearson's r over resamples, until their mean hardly moves; a constant one counts as 0."""
     if not can_be_compared(x, y):
         return NAN
     draw = _prepare_draws(x, y, seed)

@@ -8,7 +8,9 @@ import pyarrow as pa
 
 BLOCK_BYTES = 16 << 20  # of text, or about as much of anything else, that is worked on at once
 BATCH_ROWS = 1 << 20
-CELLS_AT_ONCE = 1 << 23  # of a batch: a column packed to nothing takes as much, once unpacked, as any other
+CELLS_AT_ONCE = (
+    1 << 23
+)  # of a batch: a column that was compressed to nothing takes as much, once unpacked, as any other
 TEXT_TYPES = pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view
 PLAIN_TYPES = (
     *TEXT_TYPES, pa.types.is_boolean,
@@ -31,7 +33,7 @@ def _series(name: str, cells: pa.Array) -> pl.Series:
 
 
 def gather_frames(frames: Iterable[pl.DataFrame], size: int) -> Iterator[pl.DataFrame]:
-    """Small frames put together until they weigh `size`, and large ones cut; equal texts count each."""
+    """Put small frames together until they have `size` bytes, and cut large ones; a text counts each time."""
     waiting: list[pl.DataFrame] = []
     weight = height = 0.0
     for frame in chain.from_iterable(_cut(frame, size) for frame in frames):
@@ -68,7 +70,7 @@ def _is_plain(dtype: pa.DataType) -> bool:
 
 
 def group_ranges(sizes: Sequence[int], chunk_bytes: int) -> list[tuple[int, int]]:
-    """Neighbouring parts put together until they weigh `chunk_bytes`."""
+    """Put neighbouring parts together until they have `chunk_bytes`."""
     ranges, start, weight = [], 0, 0
     for number, size in enumerate(sizes, start=1):
         weight += size

@@ -1,9 +1,9 @@
 """Rows of Arrow files and streams, with the types that they declare.
 
-A batch is read as a whole, and a few kilobytes may stand for gigabytes: how much the batches of a file take
-in memory is told by the file before any is unpacked. A batch's message says where its buffers are, and a
-packed buffer begins with the length it has when it is not; pyarrow shows neither. Messages are FlatBuffers:
-tables whose fields are found by way of a table of offsets.
+A batch is read as a whole, and a few kilobytes may stand for gigabytes. How much memory the batches of a file
+take can be read in the file before any is unpacked: a batch's message says where its buffers are, and a
+compressed buffer begins with its length when unpacked. pyarrow shows neither of them. Messages are
+FlatBuffers: tables whose fields are found by way of a table of offsets.
 """
 
 import os
@@ -37,7 +37,7 @@ FOOTER_DICTIONARIES, FOOTER_BATCHES = 2, 3  # fields of a footer
 MESSAGE_HEADER, MESSAGE_BODY_LENGTH = 2, 3  # of a message
 DICTIONARY_NUMBER, DICTIONARY_DATA, DICTIONARY_IS_MORE = 0, 1, 2  # of a dictionary batch
 BATCH_BUFFERS, BATCH_COMPRESSION = 2, 3  # of a record batch
-LENGTH_BYTES = 8  # before a packed buffer
+LENGTH_BYTES = 8  # of the unpacked length, before a compressed buffer
 KIND_FIELD, OF_DICTIONARY, OF_RECORDS = 1, 2, 3  # what a message is
 
 
