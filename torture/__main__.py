@@ -39,7 +39,9 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, help="about how long; else whole suites, over an hour")
     parser.add_argument("--trial", type=int, help="only this trial, of one suite, and all that is seen of it")
     parser.add_argument("--trials", type=int, help="so many of each suite")
-    parser.add_argument("--write", action="store_true", help="write docs/measured/torture.md")
+    parser.add_argument(
+        "--write", action="store_true", help="write docs/measured/torture.md, or the suites in it"
+    )
     parser.add_argument("--scratch", type=Path, help="a folder to work in; it must be empty or new")
     asked = parser.parse_args()
     suites = chosen([name for name in asked.only.split(",") if name])
@@ -59,7 +61,9 @@ def main() -> int:
     if asked.write:
         PAGE.parent.mkdir(exist_ok=True)
         command = shlex.join(["./run", "torture", *_without_scratch(sys.argv[1:])])
-        PAGE.write_text(write_page(results, command, asked.seed, minutes), encoding="utf-8")
+        before = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
+        page = write_page(results, command, asked.seed, minutes, ALL, before)
+        PAGE.write_text(page, encoding="utf-8")
     return int(any(outcome.breaches for outcomes in results.values() for outcome in outcomes))
 
 

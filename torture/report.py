@@ -48,8 +48,15 @@ def sum_up(suite: Suite, outcomes: Sequence[Outcome]) -> tuple[str, ...]:
     )
 
 
-def write_page(results: Mapping[Suite, Sequence[Outcome]], command: str, seed: int, minutes: float) -> str:
-    """Write the page of a run."""
+def write_page(
+    results: Mapping[Suite, Sequence[Outcome]],
+    command: str,
+    seed: int,
+    minutes: float,
+    every: Sequence[Suite],
+    before: str,
+) -> str:
+    """Write the page of a run; suites that were not run again stay as the page before has them."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 30
     ran = (
         f"`{command}`, seed {seed}, {datetime.now(UTC):%Y-%m-%d}, {minutes:.0f} minutes on {os.cpu_count()} cores "
@@ -61,8 +68,19 @@ def write_page(results: Mapping[Suite, Sequence[Outcome]], command: str, seed: i
         if whole
         else " A shorter run than a whole one: the suites stopped when their time was up, or were told to."
     )
-    rows = [sum_up(suite, outcomes) for suite, outcomes in results.items()]
-    what = table(("suite", "what it tries"), [(suite.name, suite.what) for suite in results])
+    old = before.splitlines()
+    rows = [
+        sum_up(suite, results[suite]) if suite in results else row
+        for suite in every
+        if (row := _old_row(old, suite)) or suite in results
+    ]
+    what = table(("suite", "what it tries"), [(suite.name, suite.what) for suite in every])
+    kept = [suite for suite in every if suite not in results and _old_row(old, suite)]
+    if kept:
+        again = ", ".join(suite.name for suite in results)
+        first, *later = [line for line in old if line.startswith(("`./run torture", "Then "))]
+        later = [line for line in later if f" {again}: " not in line]
+        ran, short = "\n\n".join([first, *later, f"Then again {again}: {ran}{short}"]), ""
     return "\n".join(
         [
             INTRO,
@@ -73,11 +91,28 @@ def write_page(results: Mapping[Suite, Sequence[Outcome]], command: str, seed: i
             what,
             "",
             f"One trial again, by its number: `./run torture --seed {seed} --only csv --trial 1234`.",
-            *_section("What was found", list(list_breaches(results))),
-            *_section("Not tried here", list(list_untried(results))),
+            *_section("What was found", [*_old_lines(old, kept, ","), *list_breaches(results)]),
+            *_section("Not tried here", [*_old_lines(old, kept, ":"), *list_untried(results)]),
             "",
         ]
     )
+
+
+def _old_row(old: Sequence[str], suite: Suite) -> tuple[str, ...] | None:
+    """The row of a suite in the table of an earlier page."""
+    row = next((line for line in old if line.startswith(f"| {suite.name} |")), None)
+    cells = tuple(cell.strip() for cell in row.strip("|").split("|")) if row else ()
+    return cells if len(cells) == len(HEADING) else None
+
+
+def _old_lines(old: Sequence[str], kept: Sequence[Suite], mark: str) -> list[str]:
+    """What an earlier page says of some suites: of breaches with a comma after a number, else with a colon."""
+    lines = [line.removeprefix("- ") for line in old if line.startswith("- ")]
+    return [
+        line
+        for line in lines
+        if any(line.startswith(f"{suite.name}:" if mark == ":" else f"{suite.name} ") for suite in kept)
+    ]
 
 
 def _section(heading: str, lines: Sequence[str]) -> list[str]:
