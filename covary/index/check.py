@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from covary.columns.key_text import check_normaliser
 from covary.errors import DamagedIndex, NotAnIndex
 from covary.index.commit import find_foreign_files, find_left_over
 from covary.index.manifest import Manifest, read_manifest, segment_folder
@@ -41,6 +42,7 @@ def check_index(index: str | Path, on_progress: OnCount | None = None) -> Inspec
     folder = Path(index)
     while True:
         manifest = read_manifest(folder)
+        check_normaliser(manifest.config.normaliser)
         inspection = _inspect(folder, manifest, on_progress)
         if not inspection.damaged or read_manifest(folder) == manifest:  # no commit came in between
             return inspection

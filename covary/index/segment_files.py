@@ -300,7 +300,10 @@ def open_segment(folder: Path, stored: StoredSegment | None = None) -> Segment:
             name: (content, stored.files[f"{name}.arrow"].checksum) for name, (content, _) in mapped.items()
         }
         sound = SoundArrays(checked, files, folder)
-    return Segment(sound, described.read_frame)
+    segment = Segment(sound, described.read_frame)
+    if stored and stored.removed and max(stored.removed) >= segment.table_list.height:
+        raise _damaged(folder, "the manifest removes tables that it has not")
+    return segment
 
 
 def _with_sums(arrays: Mapping[str, Array], sums: Array, file: Path) -> dict[str, CheckedArray]:

@@ -2,12 +2,20 @@ import json
 import os
 import shutil
 import subprocess
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
 import pytest
 
-from covary.errors import CannotWrite, DamagedIndex, IndexBusy, NotAnIndex, UnsupportedFormat
+from covary.errors import (
+    CannotWrite,
+    DamagedIndex,
+    IncompatibleSketches,
+    IndexBusy,
+    NotAnIndex,
+    UnsupportedFormat,
+)
 from covary.index.check import check_index, require_sound
 from covary.index.commit import commit, open_draft
 from covary.index.history import read_history
@@ -257,3 +265,23 @@ def test_pieces_of_an_array_are_its_slices(length, order):
     chosen = np.array(order, dtype=np.int64)
     joined = pieces(array, starts[chosen], lengths[chosen])
     assert joined.tolist() == np.concatenate([*slices, np.empty(0)]).tolist()
+
+
+def rewrite(index, **changed):
+    """Write a manifest that says something else, under a seal that fits."""
+    manifest = replace(read_manifest(index), **changed)
+    (index / "manifest.json").write_text(manifest.to_json(), encoding="utf-8")
+
+
+def test_a_manifest_that_removes_tables_which_are_not_there_is_refused(index):
+    [stored] = read_manifest(index).segments
+    rewrite(index, segments=(replace(stored, removed=(0, 1 << 20)),))
+    with pytest.raises(DamagedIndex, match="removes tables that it has not"):
+        open_index(index)
+    assert check_index(index).damaged
+
+
+def test_check_refuses_keys_of_a_kind_that_it_does_not_know(index):
+    rewrite(index, config=replace(CONFIG, normaliser="nonsense"))
+    with pytest.raises(IncompatibleSketches, match="keys were written by 'nonsense'"):
+        check_index(index)
