@@ -32,6 +32,7 @@ Results = Iterator[Any]  # whatever the work yields
 TOO_LONG, TOO_LARGE, DIED = "too long", "too large", "died"
 POLL_SECONDS = 0.05
 MOST_ENDS_ALIKE = 4  # at the same step, before it is given up
+CODE_BYTES = 100_000_000  # of libraries; what else is mapped is data that the system takes away when it must
 CAN_MEASURE = Path("/proc/self/statm").exists()
 # A worker is one task: more threads than that would only fight over the cores.
 ONE_THREAD = {"POLARS_MAX_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
@@ -302,18 +303,20 @@ class _Process:
             if taken > memory:
                 raise EndedEarly(Ended(name, TOO_LARGE, memory))
             # Memory is filled at some gigabytes a second: near the limit, twenty looks a second are too few.
-            self._seconds_to_wait = POLL_SECONDS if taken < memory / 3 else POLL_SECONDS / 10
+            filled = taken / memory
+            self._seconds_to_wait = POLL_SECONDS / (1 if filled < 1 / 3 else 10 if filled < 2 / 3 else 50)
 
 
 def memory_of(process: int) -> int:
-    """The bytes that a process holds, without files that are mapped; 0 where nobody can tell."""
+    """The bytes that a process holds: of mapped files as much as is code; 0 where nobody can tell."""
     if not CAN_MEASURE:
         return 0
     try:
         _, resident, shared, *_ = Path(f"/proc/{process}/statm").read_bytes().split()
     except (OSError, ValueError):
         return 0
-    return (int(resident) - int(shared)) * os.sysconf("SC_PAGE_SIZE")
+    page = os.sysconf("SC_PAGE_SIZE")
+    return (int(resident) - int(shared)) * page + min(int(shared) * page, CODE_BYTES)
 
 
 def serve(parent: int, requests: int, answers: int) -> None:

@@ -95,7 +95,7 @@ def take_memory(given, watch):
 
 def map_a_file(given, watch):
     with open(given, "rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as mapped:
-        watch.begin("all", None, 100 << 20)
+        watch.begin("all", None, 250 << 20)
         total = sum(mapped[start] for start in range(0, len(mapped), 4096))
         time.sleep(0.2)
         yield total
