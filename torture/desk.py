@@ -5,6 +5,7 @@ is the code that it ended with. With --spark a session is up that commands find 
 """
 
 import json
+import logging
 import os
 import sys
 import traceback
@@ -30,6 +31,7 @@ def serve() -> None:
     answers = os.fdopen(os.dup(1), "w")
     log = os.dup(2)
     os.dup2(2, 1)  # nothing but answers may be written there
+    logging.getLogger().addHandler(logging.NullHandler())  # as the command does before Spark can log
     if "--spark" in sys.argv:
         from covary.pipeline.session import start_session
 
