@@ -104,16 +104,25 @@ def _name_spark_errors(url: str, secrets: Secrets) -> Iterator[None]:
         if not _is_of_spark(problem):
             raise
         # What drives Spark from here is gone: killed, or out of memory.
+        message = _read_message(problem)
         is_gone = isinstance(problem, ConnectionError) or type(problem).__name__ == "Py4JNetworkError"
-        if is_gone or STOPPED_CONTEXT in str(problem)[:LONGEST_READ]:
+        if is_gone or message is None or STOPPED_CONTEXT in message[:LONGEST_READ]:
             raise TaskFailed(f"Spark at {_show(url)} failed: it does not answer any more") from problem
-        if lacking := _what_workers_lack(str(problem)):
+        if lacking := _what_workers_lack(message):
             raise TaskFailed(secrets.hide(lacking)) from problem
         if type(problem).__name__ == "PythonException":
-            if ours := OUR_ERROR.search(str(problem)[-LONGEST_READ:]):
+            if ours := OUR_ERROR.search(message[-LONGEST_READ:]):
                 raise TaskFailed(secrets.hide(ours[1])) from problem
             raise
         raise TaskFailed(f"Spark at {_show(url)} failed: {_reason(problem, secrets)}") from problem
+
+
+def _read_message(problem: Exception) -> str | None:
+    """Read what an error says; None if only a JVM knows it that is gone: py4j asks it then."""
+    try:
+        return str(problem)
+    except Exception:
+        return None
 
 
 def _is_of_spark(problem: Exception) -> bool:

@@ -116,3 +116,13 @@ def test_a_session_that_was_stopped_meanwhile_is_told_in_a_line():
     with pytest.raises(CovaryError) as caught, name_spark_errors("local[*]"):
         raise JavaError(message)
     assert str(caught.value) == "Spark at local[*] failed: it does not answer any more"
+
+
+def test_an_error_whose_words_only_a_dead_jvm_knows_is_told_in_a_line():
+    class Unreadable(JavaError):
+        def __str__(self):
+            raise ConnectionRefusedError(111, "Connection refused")
+
+    with pytest.raises(CovaryError) as caught, name_spark_errors("local[*]"):
+        raise Unreadable
+    assert str(caught.value) == "Spark at local[*] failed: it does not answer any more"
