@@ -120,6 +120,8 @@ def test_a_session_that_was_stopped_meanwhile_is_told_in_a_line():
 
 def test_an_error_whose_words_only_a_dead_jvm_knows_is_told_in_a_line():
     class Unreadable(JavaError):
+        __module__ = JavaError.__module__
+
         def __str__(self):
             raise ConnectionRefusedError(111, "Connection refused")
 
