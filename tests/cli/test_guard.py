@@ -2,9 +2,8 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
-import pytest
+from tests.needs import measured
 
 FILL = "room = []\n    while True: room.append(bytearray(os.urandom(1 << 20)) * 16)"
 # Compiled code that looks at no signal, for some minutes; one that comes before it is not heeded either.
@@ -19,7 +18,6 @@ from covary.cli.guard import guarding
 with guarding(sys.argv[1] or None, "https://me:secret@host/a.csv"):
     {work}
 """
-measured = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="looks for memory in /proc")
 
 
 def start(work, memory=""):

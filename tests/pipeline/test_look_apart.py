@@ -14,10 +14,10 @@ from covary.pipeline.look_apart import look_in_processes
 from covary.pipeline.reading_process import ReadingProcess, Stopped
 from covary.tables.discover import find_tables
 from covary.tables.skipped import NotToBeSeen
+from tests.needs import measured
 
 HERE = Path(__file__).parent
 CSV = b"day,x\n1,2\n3,4\n"
-measured = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="looks for memory in /proc")
 
 
 @pytest.fixture

@@ -19,11 +19,10 @@ from covary.pipeline.reading_process import (
     EndedEarly,
     ReadingProcess,
 )
+from tests.needs import measured
 
 HERE = Path(__file__).parent
 ROOT = Path(covary.__file__).parents[1]
-
-measured = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="looks for memory in /proc")
 
 
 @pytest.fixture(scope="module")
